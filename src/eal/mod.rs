@@ -1,0 +1,1 @@
+//! Arguments, threads and lcores, probe, init.

@@ -1,0 +1,1 @@
+//! Memory: the page ladder, segments, the process arena, NUMA.

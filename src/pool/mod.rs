@@ -1,0 +1,1 @@
+//! Packet pools: headers and rooms, and the per-thread cache.

@@ -1,0 +1,1 @@
+//! Rings of pointers, one synchronisation mode a file.

@@ -1,0 +1,1 @@
+//! What kernel-socket drivers share: interface requests, network namespaces, packet sockets.

@@ -1,0 +1,1 @@
+//! Checked views of protocol headers. No unsafe.
