@@ -134,7 +134,8 @@ impl Ring {
     /// The two halves of a ring that nobody else holds: no locked instruction, and the types keep each side to one
     /// owner. What was put stays in the ring when the halves end.
     pub fn split(&mut self) -> (Producer<'_>, Consumer<'_>) {
-        (Producer { ring: self }, Consumer { ring: self })
+        let ring = &*self;
+        (Producer { ring }, Consumer { ring })
     }
 }
 
