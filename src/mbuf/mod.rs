@@ -1,1 +1,11 @@
-//! Packet buffers.
+//! Packet buffers. `layout` is the frozen struct that C sees; the rest are the operations on it.
+
+pub mod burst;
+pub mod check;
+pub mod flags;
+pub mod layout;
+pub mod owner;
+
+pub use burst::Burst;
+pub use layout::{ExtShared, RawMbuf};
+pub use owner::Mbuf;

@@ -1,1 +1,15 @@
-//! Packet pools: headers and rooms, and the per-thread cache.
+//! Packet pools: headers and rooms in two segments, a shared ring of free headers, and a cache for each thread.
+
+mod cache;
+mod debug;
+mod handle;
+mod inner;
+mod local;
+mod release;
+pub mod slot;
+
+pub use cache::CacheStats;
+pub use handle::{Pool, PoolConfig, PoolInfo, list};
+pub use inner::{HEADROOM, MAX_CACHE, PoolInner, PoolRef};
+pub use local::{RxPool, TxRecycler};
+pub use release::{alloc_raw, free_packet, pool_of, release_segment, set_iova_for_room};

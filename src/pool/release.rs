@@ -1,0 +1,175 @@
+//! The ways out of a pool and back into one for any thread: through its cache where it has a slot, else the shared ring.
+
+use super::inner::{HEADROOM, PoolInner};
+use super::slot;
+use crate::mbuf::flags::{ATTACHED, EXTERNAL, INDIRECT};
+use crate::mbuf::layout::{ExtShared, NO_IOVA, NO_PORT, QUICK_MASK, QUICK_WORD, RawMbuf, rearm_word};
+use core::sync::atomic::Ordering::*;
+
+/// The pool a header belongs to.
+///
+/// # Safety
+/// `m` is a live header that came from a pool; the reference must not outlive the packet.
+#[inline(always)]
+pub unsafe fn pool_of<'a>(m: *const RawMbuf) -> &'a PoolInner {
+    // SAFETY: a header's `pool` is set when the pool is made and never changes; a packet keeps its pool alive.
+    unsafe { &*(*m).pool.cast::<PoolInner>() }
+}
+
+/// Takes `n` headers as they lie in the pool (see the invariants in `mbuf::layout`): all, or none. True if taken.
+///
+/// # Safety
+/// `out` has room for `n`; the caller keeps the pool alive.
+#[inline]
+pub unsafe fn alloc_raw(pool: &PoolInner, out: *mut *mut RawMbuf, n: usize) -> bool {
+    // SAFETY: the caller's promises; the current slot's cache is this thread's.
+    unsafe {
+        let got = match pool.cache_for(slot::current()) {
+            Some(c) => c.get(pool, out, n),
+            None => pool.take_shared(out, n),
+        };
+        if got < n {
+            put_raw(pool, out, got);
+            return false;
+        }
+        let word = rearm_word(if pool.room == 0 { 0 } else { HEADROOM }, 1, 1, NO_PORT);
+        for i in 0..n {
+            let m = *out.add(i);
+            RawMbuf::set_rearm(m, word);
+            reset_lens(m);
+        }
+        true
+    }
+}
+
+/// Zeroes what a fresh packet has at zero, the rearm word apart.
+#[inline(always)]
+unsafe fn reset_lens(m: *mut RawMbuf) {
+    // SAFETY: the caller owns `m`.
+    unsafe {
+        (*m).ol_flags = 0;
+        (*m).packet_type = 0;
+        (*m).pkt_len = 0;
+        (*m).data_len = 0;
+    }
+}
+
+#[inline]
+unsafe fn put_raw(pool: &PoolInner, objs: *const *mut RawMbuf, n: usize) {
+    if n == 0 {
+        return;
+    }
+    // SAFETY: the caller's promises; the current slot's cache is this thread's.
+    unsafe {
+        match pool.cache_for(slot::current()) {
+            Some(c) => c.put(pool, objs, n),
+            None => pool.put_shared(objs, n),
+        }
+    }
+}
+
+/// Frees a whole packet, every segment of it, on any thread.
+///
+/// # Safety
+/// The caller owns the packet and does not use it again.
+#[inline]
+pub unsafe fn free_packet(m: *mut RawMbuf) {
+    // SAFETY: the caller owns the packet.
+    unsafe {
+        if RawMbuf::rearm(m) & QUICK_MASK == QUICK_WORD && (*m).ol_flags & ATTACHED == 0 {
+            put_raw(pool_of(m), &m, 1);
+        } else {
+            free_slow(m);
+        }
+    }
+}
+
+#[cold]
+#[inline(never)]
+unsafe fn free_slow(m: *mut RawMbuf) {
+    let mut m = m;
+    while !m.is_null() {
+        // SAFETY: each segment belongs to the packet; `next` is read before the segment is let go.
+        unsafe {
+            let next = (*m).next;
+            if let Some(seg) = release_segment(m) {
+                put_raw(pool_of(seg), &seg, 1);
+            }
+            m = next;
+        }
+    }
+}
+
+/// Drops the caller's reference on one segment. If it was the last: restores the pool's invariants and gives the header,
+/// which the caller then puts into its pool.
+///
+/// # Safety
+/// The caller owns a reference on the segment.
+#[inline]
+pub unsafe fn release_segment(m: *mut RawMbuf) -> Option<*mut RawMbuf> {
+    // SAFETY: the caller's reference keeps the header alive until it is dropped here.
+    unsafe {
+        // c: acquire pairs with the release of other owners' drops, so that their last reads of the buffer are over.
+        if (*m).refcnt.load(Acquire) != 1 && (*m).refcnt.fetch_sub(1, AcqRel) != 1 {
+            return None;
+        }
+        if (*m).ol_flags & ATTACHED != 0 {
+            detach(m);
+        }
+        (*m).next = core::ptr::null_mut();
+        (*m).nb_segs = 1;
+        (*m).refcnt.store(1, Relaxed);
+        Some(m)
+    }
+}
+
+/// Gives the borrowed buffer back and points the header at its own room again.
+///
+/// # Safety
+/// The caller is the last owner of `m`, whose flags say INDIRECT or EXTERNAL.
+#[cold]
+unsafe fn detach(m: *mut RawMbuf) {
+    // SAFETY: `shinfo` is what the flag says it is (mbuf::clone writes both together); the caller is the last owner.
+    unsafe {
+        let (flags, from, addr) = ((*m).ol_flags, (*m).shinfo, (*m).buf_addr);
+        (*m).ol_flags = flags & !ATTACHED;
+        (*m).shinfo = core::ptr::null_mut();
+        set_own_room(m);
+        if flags & INDIRECT != 0 {
+            if let Some(owner) = release_segment(from.cast()) {
+                put_raw(pool_of(owner), &owner, 1);
+            }
+        } else if flags & EXTERNAL != 0 {
+            let shared = from.cast::<ExtShared>();
+            // d: as c, for the buffer's other users.
+            if (*shared).refcnt.fetch_sub(1, AcqRel) == 1
+                && let Some(free) = (*shared).free_cb
+            {
+                free(addr.cast(), (*shared).opaque);
+            }
+        }
+    }
+}
+
+/// Points a header at its own room.
+pub(super) unsafe fn set_own_room(m: *mut RawMbuf) {
+    // SAFETY: the caller owns `m`.
+    unsafe {
+        let pool = pool_of(m);
+        let room = pool.room_of(m);
+        (*m).buf_addr = room;
+        (*m).buf_len = pool.room;
+        set_iova_for_room(m);
+    }
+}
+
+/// Sets `buf_iova` of a header whose `buf_addr` is its own room: virtual addresses serve as device addresses.
+///
+/// # Safety
+/// The caller owns `m`.
+pub unsafe fn set_iova_for_room(m: *mut RawMbuf) {
+    // SAFETY: the caller owns `m`.
+    unsafe {
+        (*m).buf_iova = if (*m).buf_addr.is_null() { NO_IOVA } else { (*m).buf_addr.addr() as u64 };
+    }
+}
