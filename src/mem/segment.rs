@@ -81,14 +81,18 @@ impl Map {
     fn settle(&self) -> Result<()> {
         // First, so that no fork between the two makes a filled page copy-on-write.
         self.advise(libc::MADV_DONTFORK).map_err(|e| Error::from_errno(e, "madvise(MADV_DONTFORK)"))?;
-        loop {
-            match self.advise(libc::MADV_POPULATE_WRITE) {
-                Ok(()) => return Ok(()),
-                Err(e) if e.0 == libc::EINTR || e == Errno::AGAIN => continue,
-                // Before Linux 5.14: pages come as they are touched.
-                Err(Errno::INVAL) => return Ok(()),
-                Err(e) => return Err(Error::from_errno(e, format_args!("filling {} bytes", self.len))),
+        // A signal may cut a filling short; what is filled stays so, and each try gets further. Bounded all the same.
+        let mut filled = Err(Errno(libc::EINTR));
+        for _ in 0..1000 {
+            filled = self.advise(libc::MADV_POPULATE_WRITE);
+            if filled != Err(Errno(libc::EINTR)) {
+                break;
             }
+        }
+        match filled {
+            // EINVAL: before Linux 5.14. Pages then come as they are touched.
+            Ok(()) | Err(Errno::INVAL) => Ok(()),
+            Err(e) => Err(Error::from_errno(e, format_args!("filling {} bytes", self.len))),
         }
     }
 }
