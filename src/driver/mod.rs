@@ -1,1 +1,2 @@
 //! The contract that a driver signs.
+pub mod devargs;
