@@ -1,6 +1,7 @@
 //! What a test needs of the machine. A test that cannot run says `skipped: <test>: needs <what>` and returns; with
 //! `BURSTLINE_REQUIRE_ALL=1` (the gate) it fails instead.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// Returns from the calling test unless every need is met: `need!("root", "ip", "tcpdump");`
@@ -20,7 +21,8 @@ pub fn need(what: &str) -> bool {
         let thread = std::thread::current();
         let test = thread.name().unwrap_or("?");
         assert!(!require_all(), "{test} needs {text}, and BURSTLINE_REQUIRE_ALL is set");
-        println!("skipped: {test}: needs {text}");
+        // Not println!: the harness shows that of failing tests only.
+        let _ = writeln!(std::io::stderr().lock(), "skipped: {test}: needs {text}");
     }
     missing.is_none()
 }
