@@ -1,0 +1,12 @@
+//! Helpers of the integration tests: `mod support;` in a file under tests/. Unix and std only, apart from libc.
+//!
+//! `need!` says when a test cannot run here; `netns` makes network namespaces; `run` starts, waits for and ends programs.
+//! Each test binary uses its own part of this, so what one leaves unused is no warning.
+#![allow(dead_code, unused_imports, unused_macros)]
+
+#[macro_use]
+pub mod tools;
+pub mod netns;
+pub mod run;
+
+pub(crate) use need;
