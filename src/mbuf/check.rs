@@ -29,9 +29,7 @@ pub unsafe fn is_sound(m: *const RawMbuf) -> bool {
         }
         let (mut seg, mut sum) = (m, 0u64);
         for _ in 0..(*m).nb_segs {
-            if seg.is_null()
-                || u32::from((*seg).data_off) + u32::from((*seg).data_len) > u32::from((*seg).buf_len)
-            {
+            if seg.is_null() || u32::from((*seg).data_off) + u32::from((*seg).data_len) > u32::from((*seg).buf_len) {
                 return false;
             }
             sum += u64::from((*seg).data_len);

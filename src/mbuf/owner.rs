@@ -109,6 +109,10 @@ impl Drop for Mbuf {
 impl core::fmt::Debug for Mbuf {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         let r = self.raw();
-        write!(f, "Mbuf {{ pkt_len: {}, nb_segs: {}, port: {}, flags: {:#x} }}", r.pkt_len, r.nb_segs, r.port, r.ol_flags)
+        write!(
+            f,
+            "Mbuf {{ pkt_len: {}, nb_segs: {}, port: {}, flags: {:#x} }}",
+            r.pkt_len, r.nb_segs, r.port, r.ol_flags
+        )
     }
 }

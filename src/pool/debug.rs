@@ -127,7 +127,8 @@ fn place(b: Option<&Backtrace>) -> String {
         if number.parse::<u32>().is_err() {
             continue;
         }
-        let ours = ["burstline::", "<burstline::", "std::", "core::", "<core::", "<alloc::", "alloc::", "bl_", "<std::"];
+        let ours =
+            ["burstline::", "<burstline::", "std::", "core::", "<core::", "<alloc::", "alloc::", "bl_", "<std::"];
         if ours.iter().any(|p| name.starts_with(p)) || name.contains("as core::ops::drop::Drop") {
             continue;
         }

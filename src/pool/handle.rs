@@ -4,7 +4,7 @@ use super::cache::{Cache, CacheStats};
 use super::debug::DebugTable;
 use super::inner::{HEADROOM, MAX_CACHE, PoolHold, PoolInner, PoolRef};
 use super::release;
-use crate::base::bits::{CACHE_LINE, align_up};
+use crate::base::bits::CACHE_LINE;
 use crate::base::{Errno, Error, Result};
 use crate::mbuf::RawMbuf;
 use crate::mbuf::layout::{NO_PORT, rearm_word};
@@ -163,7 +163,12 @@ fn check(c: &PoolConfig) -> Result<()> {
         return invalid!("pool '{name}': cache of {} packets, the limit is {MAX_CACHE}", c.cache);
     }
     if u64::from(c.cache) * 3 / 2 > u64::from(c.n) {
-        return invalid!("pool '{name}': cache of {} packets needs a pool of {} or more, not {}", c.cache, c.cache * 3 / 2, c.n);
+        return invalid!(
+            "pool '{name}': cache of {} packets needs a pool of {} or more, not {}",
+            c.cache,
+            c.cache * 3 / 2,
+            c.n
+        );
     }
     Ok(())
 }

@@ -7,9 +7,11 @@ mod inner;
 mod local;
 mod release;
 pub mod slot;
+#[cfg(test)]
+mod tests;
 
 pub use cache::CacheStats;
-pub use handle::{Pool, PoolConfig, PoolInfo, list};
+pub use handle::{Pool, PoolConfig, PoolInfo, list, set_debug};
 pub use inner::{HEADROOM, MAX_CACHE, PoolInner, PoolRef};
 pub use local::{RxPool, TxRecycler};
 pub use release::{alloc_raw, free_packet, pool_of, release_segment, set_iova_for_room};
