@@ -109,6 +109,27 @@ fn the_hint_when_followed_gives_hugepages() {
 }
 
 #[test]
+fn rooms_that_fill_half_a_gigantic_page_take_one() {
+    // Under the same lock: it changes the machine's hugepages too.
+    let Some(_lock) = Hugepages::reserve(0) else { return };
+    const NR: &str = "/sys/kernel/mm/hugepages/hugepages-1048576kB/nr_hugepages";
+    struct Restore(String);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            let _ = std::fs::write(NR, &self.0);
+        }
+    }
+    let Ok(old) = std::fs::read_to_string(NR) else { return skip("this kernel has no 1 GiB pages") };
+    let old = Restore(old.trim().into());
+    let _ = std::fs::write(NR, (old.0.parse::<usize>().unwrap() + 1).to_string());
+    if !Ladder::system().enough(1, PageSize::Huge1G) {
+        // Not one of those that must be had: it hangs on how scattered the machine's memory is.
+        return println!("skipped: no free 1 GiB page");
+    }
+    assert_eq!(Segment::shared("rooms", 512 * M, ANY).unwrap().page(), PageSize::Huge1G);
+}
+
+#[test]
 fn the_pages_of_a_killed_process_come_back() {
     const NAME: &str = "the_pages_of_a_killed_process_come_back";
     if role().as_deref() == Some("victim") {

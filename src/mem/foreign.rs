@@ -185,11 +185,11 @@ unsafe fn read_once<T: Pod>(from: *const u8) -> T {
     // The sizes are constants: two of these tests, or all, are gone from the machine code.
     // SAFETY: the caller vouches for `from`; `to` is a T of our own; each branch tests the alignment it needs.
     unsafe {
-        if len.is_multiple_of(8) && from.cast::<u64>().is_aligned() {
+        if len % 8 == 0 && from.cast::<u64>().is_aligned() {
             words::<u64>(from, to, len);
-        } else if len.is_multiple_of(4) && from.cast::<u32>().is_aligned() {
+        } else if len % 4 == 0 && from.cast::<u32>().is_aligned() {
             words::<u32>(from, to, len);
-        } else if len.is_multiple_of(2) && from.cast::<u16>().is_aligned() {
+        } else if len % 2 == 0 && from.cast::<u16>().is_aligned() {
             words::<u16>(from, to, len);
         } else {
             words::<u8>(from, to, len);

@@ -111,9 +111,7 @@ impl Segment {
         check_len(len)?;
         let wanted = ladder.wanted_private(len, policy);
         let mut refused = None;
-        if let Some(page) = wanted
-            && ladder.enough(len, page)
-        {
+        if let Some(page) = wanted.filter(|&page| ladder.enough(len, page)) {
             match hugepages(len, page) {
                 Ok(map) => return Ok(Segment { map, page, fd: None, hint: None }),
                 Err(e) => refused = Some(e),
