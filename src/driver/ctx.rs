@@ -168,7 +168,12 @@ impl TxCtx {
     /// After a call that staged and did not ring: the poll group has something to watch.
     #[inline(always)]
     pub fn keep_staged(&self) {
-        self.flag(self.staged != 0);
+        if self.staged != 0 {
+            // An owner's read and write: the group adds a bit of its own, on the same thread.
+            // SAFETY: valid by `new` and by `defer`'s promise.
+            let p = unsafe { &*self.pending };
+            p.store(p.load(Relaxed) | 1, Relaxed);
+        }
     }
 
     /// Counts everything staged as sent, once the device was told. Call it after the doorbell.

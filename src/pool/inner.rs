@@ -15,6 +15,8 @@ use std::sync::Mutex;
 pub const HEADROOM: u16 = 256;
 /// The largest cache a thread can have of one pool.
 pub const MAX_CACHE: usize = 512;
+/// What a program must be able to hold beside the queues.
+const LEAST_BURST: u64 = 32;
 
 /// The pool behind its handles. Lives until the handle, every queue and every packet are gone.
 #[repr(C, align(128))]
@@ -34,6 +36,8 @@ pub struct PoolInner {
     refs: AtomicUsize,
     pub(super) queues: AtomicU32,
     holders: AtomicU32,
+    /// Packets that configured queues hold while they run.
+    reserved: AtomicU32,
     pub(super) closed: AtomicBool,
     /// Serialises making caches against closing.
     pub(super) control: Mutex<()>,
@@ -77,6 +81,7 @@ impl PoolInner {
             refs: AtomicUsize::new(1 + n as usize),
             queues: AtomicU32::new(0),
             holders: AtomicU32::new(0),
+            reserved: AtomicU32::new(0),
             closed: AtomicBool::new(false),
             control: Mutex::new(()),
             name,
@@ -165,6 +170,28 @@ impl PoolInner {
             // The ring holds every header there is, so this is a header put twice.
             log_error!("pool '{}': {} of {n} headers did not fit into a ring of {}", self.name, n - put, self.n);
         }
+    }
+
+    /// Sets packets aside for a queue that holds `n` while it runs, and a burst. -ENOSPC with the number needed.
+    pub fn reserve(&self, n: u32) -> crate::base::Result<()> {
+        let before = self.reserved.fetch_add(n, AcqRel);
+        let need = u64::from(before) + u64::from(n) + u64::from(self.cache_size) + LEAST_BURST;
+        if need > u64::from(self.n) {
+            self.unreserve(n);
+            return crate::fail!(
+                NOSPC,
+                "pool '{}' has {} packets and needs {need}: {} held by its receive queues, {} in a cache, {LEAST_BURST} in a burst",
+                self.name,
+                self.n,
+                before + n,
+                self.cache_size
+            );
+        }
+        Ok(())
+    }
+
+    pub fn unreserve(&self, n: u32) {
+        self.reserved.fetch_sub(n, AcqRel);
     }
 
     /// Drops `n` references. The last one frees the pool: nothing of it may be touched afterwards.

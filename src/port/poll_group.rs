@@ -1,0 +1,303 @@
+//! Deferral: the receive and send queues that one thread serves, and when it rings what it staged.
+//!
+//! `tx_burst_more` on a queue of the group stages and rings only at the fill level. The group rings the rest when a whole
+//! lap over its started receive queues came back empty, and at a deadline. It does so inside the receive calls of its
+//! thread (without receive queues: the send calls): a thread that makes no calls flushes nothing.
+
+use super::ends::{RxEnd, TxEnd};
+use super::port::PortInner;
+use super::row::{self, TxRow};
+use crate::base::{Result, time};
+use crate::driver::{Doorbell, FlushCause};
+use crate::{fail, invalid};
+use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicU64, Ordering::*};
+use std::sync::{Arc, Weak};
+
+/// Queues of one kind in a group.
+pub const MAX_GROUP: usize = 64;
+
+// A send queue's flag in `pending`: something is staged; and the group has noted since when.
+const STAGED: u8 = 1;
+const NOTED: u8 = 2;
+
+struct TxMember {
+    port: Weak<PortInner>,
+    queue: u16,
+    row: &'static TxRow,
+    deadline: u64,
+    since: u64,
+    counters: Arc<crate::driver::TxCounters>,
+}
+
+struct RxMember {
+    port: Weak<PortInner>,
+    queue: u16,
+}
+
+/// The group behind its handle; its address is known to its queues.
+pub struct Group {
+    /// Bits of the receive queues that came back empty since the last packet.
+    lap: u64,
+    /// Bits of the started receive queues. Set and cleared by start and stop, from any thread.
+    all: AtomicU64,
+    pending: [AtomicU8; MAX_GROUP],
+    tx: Vec<TxMember>,
+    rx: Vec<RxMember>,
+}
+
+impl Group {
+    #[inline(always)]
+    fn any_pending(&self) -> bool {
+        self.pending.iter().take(self.tx.len()).any(|p| p.load(Relaxed) != 0)
+    }
+
+    /// After a receive call on the queue of `bit`.
+    #[inline(always)]
+    pub(super) fn tick(&mut self, bit: u64, got: bool) {
+        if got {
+            self.lap = 0;
+        } else {
+            self.lap |= bit;
+            let all = self.all.load(Relaxed);
+            if self.lap & all == all {
+                self.lap = 0;
+                if self.any_pending() {
+                    self.ring(FlushCause::Idle);
+                }
+                return;
+            }
+        }
+        if self.any_pending() {
+            self.look_at_deadlines();
+        }
+    }
+
+    /// Rings what has been staged for its deadline or longer. Reads the clock once, only while something is staged.
+    pub(super) fn look_at_deadlines(&mut self) {
+        if !self.any_pending() {
+            return;
+        }
+        let now = time::tsc();
+        for (m, p) in self.tx.iter_mut().zip(&self.pending) {
+            let flag = p.load(Relaxed);
+            if flag == 0 {
+                continue;
+            }
+            if flag & NOTED == 0 {
+                p.store(STAGED | NOTED, Relaxed);
+                m.since = now;
+            }
+            if now.wrapping_sub(m.since) >= m.deadline {
+                ring_one(m, p, FlushCause::Deadline, now);
+            }
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn ring(&mut self, cause: FlushCause) -> u32 {
+        let now = time::tsc();
+        let mut n = 0;
+        for (m, p) in self.tx.iter_mut().zip(&self.pending) {
+            if p.load(Relaxed) != 0 {
+                n += ring_one(m, p, cause, now);
+            }
+        }
+        n
+    }
+}
+
+fn ring_one(m: &mut TxMember, flag: &AtomicU8, cause: FlushCause, now: u64) -> u32 {
+    if flag.load(Relaxed) & NOTED != 0 {
+        let ns = u128::from(now.wrapping_sub(m.since)) * 1_000_000_000 / u128::from(time::tsc_hz());
+        if ns as u64 > m.counters.longest_wait_ns.load(Relaxed) {
+            m.counters.longest_wait_ns.store(ns as u64, Relaxed);
+        }
+    }
+    // Before the call: what the driver cannot ring it flags again, and a stopped row's null object flags nothing.
+    flag.store(0, Relaxed);
+    // SAFETY: the group's thread owns the queue.
+    unsafe { m.row.flush(cause as u8) }
+}
+
+/// A poll group's handle. In Rust it belongs to one thread; C creates it anywhere and then uses it from one.
+pub struct PollGroup(core::mem::ManuallyDrop<Box<Group>>);
+
+impl Default for PollGroup {
+    fn default() -> PollGroup {
+        PollGroup::new()
+    }
+}
+
+impl PollGroup {
+    pub fn new() -> PollGroup {
+        PollGroup(core::mem::ManuallyDrop::new(Box::new(Group {
+            lap: 0,
+            all: AtomicU64::new(0),
+            pending: [const { AtomicU8::new(0) }; MAX_GROUP],
+            tx: Vec::with_capacity(MAX_GROUP),
+            rx: Vec::with_capacity(MAX_GROUP),
+        })))
+    }
+
+    fn raw(&mut self) -> *mut Group {
+        &mut **self.0
+    }
+
+    /// Adds a receive queue: its empty calls count for the lap. -EEXIST where it is in a group, -ENOSPC beyond
+    /// [`MAX_GROUP`]. Called by the group's thread.
+    pub fn add_rx(&mut self, port: &super::Port, queue: u16) -> Result<()> {
+        if self.0.rx.len() == MAX_GROUP {
+            return fail!(NOSPC, "a poll group has {MAX_GROUP} receive queues at most");
+        }
+        let bit = 1u64 << self.0.rx.len();
+        let raw = self.raw();
+        port.inner().with_rx(queue, |end, started| {
+            if !end.group.load(Acquire).is_null() {
+                return fail!(EXIST, "receive queue {queue} of port {} is in a poll group already", port.id());
+            }
+            end.bit.store(bit, Relaxed);
+            if started {
+                // SAFETY: the handle's box; `all` is atomic.
+                unsafe { (*raw).all.fetch_or(bit, AcqRel) };
+            }
+            end.regroup(raw)
+        })?;
+        self.0.rx.push(RxMember { port: Arc::downgrade(port.inner()), queue });
+        Ok(())
+    }
+
+    /// Adds a send queue: `tx_burst_more` on it stages, and rings at `fill` packets; the group rings the rest at an empty
+    /// lap, or `deadline_us` after it saw them.
+    ///
+    /// -ENOTSUP where the driver's doorbell is none, -EINVAL for a fill of 0 or above the queue's descriptors, -EEXIST
+    /// where the queue is in a group, -ENOSPC beyond [`MAX_GROUP`]. Called by the group's thread.
+    pub fn add_tx(&mut self, port: &super::Port, queue: u16, fill: u32, deadline_us: u32) -> Result<()> {
+        let inner = port.inner();
+        if inner.driver.doorbell == Doorbell::None {
+            return fail!(
+                NOTSUP,
+                "port {} ({}) stages nothing: its driver hands each packet over as it is taken",
+                port.id(),
+                inner.name
+            );
+        }
+        if self.0.tx.len() == MAX_GROUP {
+            return fail!(NOSPC, "a poll group has {MAX_GROUP} send queues at most");
+        }
+        let raw = self.raw();
+        let slot = self.0.tx.len();
+        let no_rx = self.0.rx.is_empty();
+        let counters = inner.with_tx(queue, |end, n_desc| {
+            if fill == 0 || fill > n_desc {
+                return invalid!(
+                    "port {} queue {queue}: fill level {fill}; allowed are 1 to {n_desc}, its descriptors",
+                    port.id()
+                );
+            }
+            if !end.group.load(Acquire).is_null() {
+                return fail!(EXIST, "send queue {queue} of port {} is in a poll group already", port.id());
+            }
+            end.tick_in_more.store(no_rx, Relaxed);
+            // SAFETY: the handle's box outlives the queue's membership (see Drop).
+            end.regroup(raw, fill, unsafe { &(&(*raw).pending)[slot] })?;
+            Ok(end.counters.clone())
+        })?;
+        let Some(row) = row::row(port.id(), queue) else {
+            return invalid!("port {} queue {queue}: beyond the table", port.id());
+        };
+        self.0.tx.push(TxMember {
+            port: Arc::downgrade(inner),
+            queue,
+            row: &row.tx,
+            deadline: time::us_to_tsc(deadline_us),
+            since: 0,
+            counters,
+        });
+        Ok(())
+    }
+
+    /// Rings everything staged in the group now. Returns the packets.
+    pub fn flush(&mut self) -> u32 {
+        self.0.ring(FlushCause::Explicit)
+    }
+}
+
+impl Drop for PollGroup {
+    /// Takes every queue out, ringing what is staged. Runs on the group's thread.
+    fn drop(&mut self) {
+        self.flush();
+        let raw = self.raw();
+        let mut left = true;
+        for m in &self.0.rx {
+            if let Some(port) = m.port.upgrade() {
+                left &= port
+                    .with_rx(m.queue, |end, _| leave(&end.group, raw, || end.regroup(core::ptr::null_mut())))
+                    .is_ok();
+            }
+        }
+        for m in &self.0.tx {
+            if let Some(port) = m.port.upgrade() {
+                let out = || {
+                    port.with_tx(m.queue, |end, _| {
+                        leave(&end.group, raw, || end.regroup(core::ptr::null_mut(), 0, core::ptr::null()))
+                    })
+                };
+                left &= out().is_ok();
+            }
+        }
+        // A queue that a foreign thread holds keeps its group's memory, rather than pointing at nothing.
+        if left {
+            // SAFETY: dropped once, here.
+            unsafe { core::mem::ManuallyDrop::drop(&mut self.0) };
+        }
+    }
+}
+
+fn leave(of: &AtomicPtr<Group>, group: *mut Group, regroup: impl FnOnce() -> Result<()>) -> Result<()> {
+    if of.load(Acquire) == group { regroup() } else { Ok(()) }
+}
+
+impl RxEnd {
+    /// Joins or leaves a group. The caller holds the port's control lock and is the queue's thread, or nobody is.
+    fn regroup(&self, group: *mut Group) -> Result<()> {
+        let mut inner = self.inner.lock().unwrap_or_else(|e| e.into_inner());
+        if !self.row.wait(super::STOP_LIMIT) {
+            return fail!(BUSY, "receive queue {} of port {} is inside a burst", self.queue, self.port);
+        }
+        self.group.store(group, Release);
+        self.publish(&mut inner);
+        Ok(())
+    }
+
+    /// A started queue counts for the lap of its group, a stopped one does not.
+    pub(super) fn count_for_lap(&self, on: bool) {
+        let group = self.group.load(Acquire);
+        if !group.is_null() {
+            let bit = self.bit.load(Relaxed);
+            // SAFETY: the group takes its queues out, under the port's control lock, before it goes; the caller holds
+            // that lock. `all` is atomic.
+            unsafe {
+                if on {
+                    (*group).all.fetch_or(bit, AcqRel);
+                } else {
+                    (*group).all.fetch_and(!bit, AcqRel);
+                }
+            }
+        }
+    }
+}
+
+impl TxEnd {
+    fn regroup(&self, group: *mut Group, fill: u32, pending: *const AtomicU8) -> Result<()> {
+        let mut inner = self.inner.lock().unwrap_or_else(|e| e.into_inner());
+        if !self.row.wait(super::STOP_LIMIT) {
+            return fail!(BUSY, "send queue {} of port {} is inside a burst", self.queue, self.port);
+        }
+        self.group.store(group, Release);
+        // SAFETY: the group takes the queue out before its flags go.
+        unsafe { inner.q.ctx().defer(fill, pending) };
+        self.publish(&mut inner);
+        Ok(())
+    }
+}
