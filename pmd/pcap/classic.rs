@@ -1,7 +1,7 @@
 //! Classic pcap: a file header of 24 bytes, then records of 16 bytes and the packet (draft-ietf-opsawg-pcap).
 //!
 //! ```text
-//! file    magic 4 | major 2 | minor 2 | reserved 8 | snap length 4 | f and FCS length 4 bits each.. link type 16 bits
+//! file    magic 4 | major 2 | minor 2 | reserved 8 | snap length 4 | link 4: type 16 bits, reserved, FCS flag 1, FCS length 4
 //! record  seconds 4 | fraction 4 | captured length 4 | original length 4 | data
 //! ```
 

@@ -82,7 +82,7 @@ impl Source {
         self.pos += n as u64;
     }
 
-    /// Passes up to `left` bytes of the file without holding them; true when all of them are passed.
+    /// Passes `left` bytes of the file without holding them, counting down; Some is what stopped it before the last one.
     pub(super) fn skip(&mut self, left: &mut u64) -> Result<Option<Fill>> {
         while *left > 0 {
             match self.fill(1)? {
