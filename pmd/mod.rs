@@ -1,1 +1,3 @@
 //! The driver table.
+
+pub mod tap;
