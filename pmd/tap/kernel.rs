@@ -143,6 +143,8 @@ impl TapQueue {
     }
 
     /// Takes the queue out of the kernel's choice of queues (stop), or puts it back (start). Multi-queue devices only.
+    /// A detached queue reads nothing but still writes. With none attached the kernel drops and counts (tx_dropped) what
+    /// it sends; the carrier stays as it is.
     pub fn set_attached(&self, on: bool) -> Result<()> {
         let (name, flags) = get_iff(self.as_fd())?;
         if (flags & IFF_DETACH_QUEUE == 0) == on {
@@ -360,7 +362,7 @@ impl Tap {
         self.at(|c, s, n| s.get(c.index_of(n)?))
     }
 
-    /// The carrier that the interface shows (Linux 5.0). Refused with EPERM while every queue is detached.
+    /// The carrier that the interface shows (Linux 5.0). While every queue is detached it may go off, but on is EPERM.
     pub fn set_carrier(&self, on: bool) -> Result<()> {
         set_int(self.fd(), TUNSETCARRIER, i32::from(on), "carrier")
     }

@@ -110,7 +110,7 @@ pub struct PacketStats {
 }
 
 /// A non-blocking packet socket. Receive and send errors on the hot road are bare numbers: EAGAIN empty or full,
-/// ENETDOWN interface down (reported once by receive), ENXIO or ENODEV interface gone, EMSGSIZE longer than the MTU,
+/// ENETDOWN interface down (by receive: said once, or not at all where a send met it first), ENXIO or ENODEV interface gone, EMSGSIZE longer than the MTU,
 /// ENOBUFS device queue full.
 #[derive(Debug)]
 pub struct PacketSocket {
@@ -292,6 +292,24 @@ impl PacketSocket {
 
     /// One frame. Errors as the type says; nothing is kept of a frame that failed.
     pub fn send(&self, bufs: &[IoSlice<'_>]) -> Result<usize, Errno> {
+        // An interface that goes down leaves ENETDOWN pending on the socket, and the first send after it is up again
+        // would be lost to that old news. Taken off, and tried once more: then the answer is about now.
+        match self.send_once(bufs) {
+            Err(Errno(libc::ENETDOWN)) if self.take_error() => self.send_once(bufs),
+            r => r,
+        }
+    }
+
+    /// Clears the socket's pending error; true where there was one.
+    fn take_error(&self) -> bool {
+        let (mut e, mut len) = (0i32, size_of::<i32>() as libc::socklen_t);
+        let p = (&raw mut e).cast();
+        // SAFETY: the kernel writes at most `len` bytes, the size of `e`.
+        let r = unsafe { libc::getsockopt(self.fd.as_raw_fd(), libc::SOL_SOCKET, libc::SO_ERROR, p, &mut len) };
+        r == 0 && e != 0
+    }
+
+    fn send_once(&self, bufs: &[IoSlice<'_>]) -> Result<usize, Errno> {
         // SAFETY: plain integers and null pointers; all zeros is a valid value.
         let mut m: libc::msghdr = unsafe { zeroed() };
         m.msg_iov = bufs.as_ptr().cast_mut().cast();
