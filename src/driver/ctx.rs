@@ -198,6 +198,15 @@ impl TxCtx {
         self.staged_bytes -= bytes.min(self.staged_bytes);
     }
 
+    /// True for a packet of one sound segment that is not too long: it can be sent, and needs no second look.
+    #[inline(always)]
+    pub fn is_plain(&self, m: &Mbuf) -> bool {
+        let r = m.raw();
+        // Without branches, so that a burst's checks become one.
+        // SAFETY: we look at a packet that is ours to send.
+        (unsafe { check::is_plain(m.as_ptr()) }) & (r.pkt_len.wrapping_sub(1) < self.max_len)
+    }
+
     /// Whether a packet can ever be sent: a sound chain, of 1 to `max_len` bytes and at most `max_segs` segments.
     #[inline(always)]
     pub fn can_send(&self, m: &Mbuf) -> bool {
