@@ -4,8 +4,8 @@ mod queue;
 
 use crate::driver::*;
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::Arc;
 use queue::{NullRx, NullTx, Shape};
+use std::sync::Arc;
 
 pub static DRIVER: Driver = Driver {
     name: "net_null",

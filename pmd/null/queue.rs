@@ -199,7 +199,7 @@ impl NullTx {
             if self.copy {
                 for seg in m.segments() {
                     // Bounded by the segment, and by where it goes.
-                    self.sink.iter_mut().zip(seg).for_each(|(d, s)| *d = *s);
+                    self.sink.iter_mut().zip(seg.data().unwrap_or(&[])).for_each(|(d, s)| *d = *s);
                 }
             }
             n += 1;
