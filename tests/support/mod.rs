@@ -6,6 +6,7 @@
 
 #[macro_use]
 pub mod tools;
+pub mod house;
 pub mod netns;
 pub mod run;
 
