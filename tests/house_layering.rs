@@ -184,20 +184,14 @@ fn paths(file: &str, tokens: &[Token]) -> Vec<(usize, Vec<String>)> {
     while i < tokens.len() {
         let text = tokens[i].text.as_str();
         let before = |n: usize| i.checked_sub(n).map_or("", |p| tokens[p].text.as_str());
-        match text {
-            "{" => {
-                let inline = before(2) == "mod";
-                if inline {
-                    here.push(before(1).to_string());
-                }
-                braces.push(inline);
+        if text == "{" {
+            let inline = before(2) == "mod";
+            if inline {
+                here.push(before(1).to_string());
             }
-            "}" => {
-                if braces.pop() == Some(true) {
-                    here.pop();
-                }
-            }
-            _ => {}
+            braces.push(inline);
+        } else if text == "}" && braces.pop() == Some(true) {
+            here.pop();
         }
         let visibility = before(1) == "(" && before(2) == "pub" || before(1) == "in" && before(3) == "pub";
         let starts = text == root || (!program && matches!(text, "super" | "self"));
