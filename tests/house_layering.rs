@@ -362,7 +362,10 @@ fn test_code_comments_and_strings_are_not_imports() {
         "src/mem/a.rs",
         "#[cfg(test)]\n#[allow(x)]\nmod tests { use crate::port::x; fn f() { {} } }\nuse crate::base::X;",
     );
-    fine("src/mem/a.rs", "#[cfg(all(test, not_loom))] use crate::port::x;");
+    fine("src/mem/a.rs", "#[cfg(all(test, not(loom)))] use crate::port::x;");
+    fine("src/mem/a.rs", "#[cfg(all(feature = \"x\", any(test, all(loom, test))))] use crate::port::x;");
+    caught("src/mem/a.rs", "#[cfg(any(test, loom))] use crate::port::x;", "mem may not import port");
+    caught("src/mem/a.rs", "#[cfg(all(loom, not(test)))] use crate::port::x;", "mem may not import port");
     caught("src/mem/a.rs", "#[cfg(test)] mod t { }\nuse crate::port::x;", "a.rs:2");
     caught("src/mem/a.rs", "#[cfg(not(test))] use crate::port::x;", "mem may not import port");
     caught("src/mem/a.rs", "const Q: u8 = b'\\''; use crate::port::x;", "mem may not import port");

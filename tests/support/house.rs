@@ -266,9 +266,30 @@ fn closing(t: &[Token], open: usize) -> usize {
     t.len().saturating_sub(1)
 }
 
-/// `cfg(test)`, `cfg(all(test, …))` and the like; not `cfg(not(test))`, nor `cfg(any(test, feature))`: that is
-/// built without tests too.
+/// `cfg(test)`, `cfg(all(test, not(loom)))` and the like: what is built for tests alone. Not `cfg(not(test))`, nor
+/// `cfg(any(test, feature))`: that is built without tests too.
 fn asks_for_test(attribute: &[Token]) -> bool {
-    let words: Vec<&str> = attribute.iter().map(|t| t.text.as_str()).collect();
-    words.first() == Some(&"cfg") && words.contains(&"test") && !words.contains(&"not") && !words.contains(&"any")
+    attribute.first().is_some_and(|t| t.text == "cfg") && attribute.len() > 2 && implies_test(&attribute[2..])
+}
+
+/// Whether the predicate at the front of `t` holds only where `test` does.
+fn implies_test(t: &[Token]) -> bool {
+    let Some(word) = t.first() else { return false };
+    if t.get(1).is_none_or(|n| n.text != "(") {
+        return word.text == "test";
+    }
+    let mut parts = Vec::new();
+    let (end, mut i) = (closing(t, 1), 2);
+    while i < end {
+        parts.push(implies_test(&t[i..end]));
+        while i < end && t[i].text != "," {
+            i = if t[i].text == "(" { closing(t, i) + 1 } else { i + 1 };
+        }
+        i += 1;
+    }
+    match word.text.as_str() {
+        "all" => parts.contains(&true),
+        "any" => !parts.is_empty() && !parts.contains(&false),
+        _ => false,
+    }
 }
