@@ -2,6 +2,7 @@
 # The rings in every interleaving that loom finds.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+. scripts/sanitizer.sh
 [ $# -gt 0 ] || set -- ring::loom
 RUSTFLAGS="--cfg loom ${RUSTFLAGS:-}" CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-target}-loom" \
-    "${CARGO:-cargo}" test --quiet --release --lib -- "$@"
+    some_tests "${CARGO:-cargo}" test --quiet --release --lib -- "$@"

@@ -13,7 +13,7 @@ step() {
     shift
     echo "== $name"
     if ! "$@"; then
-        echo "== $name: FAILED after $((SECONDS - begin)) s; alone: $*"
+        echo "== $name: FAILED after $((SECONDS - begin)) s"
         exit 1
     fi
     echo "== $name: $((SECONDS - begin)) s"

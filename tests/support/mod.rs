@@ -4,9 +4,9 @@
 //! Each test binary uses its own part of this, so what one leaves unused is no warning.
 #![allow(dead_code, unused_imports, unused_macros)]
 
-#[macro_use]
 pub mod tools;
+pub mod house;
 pub mod netns;
 pub mod run;
 
-pub(crate) use need;
+pub(crate) use tools::need;

@@ -7,12 +7,13 @@ use std::path::{Path, PathBuf};
 /// Returns from the calling test unless every need is met: `need!("root", "ip", "tcpdump");`
 ///
 /// A need is the name of a program, `"root"`, `"netns"` (may make network namespaces), or a path that must exist (`"/dev/net/tun"`).
-#[allow(unused_macros)]
-macro_rules! need {
+macro_rules! need_each {
     ($($what:expr),+ $(,)?) => {
         $(if !$crate::support::tools::need($what) { return; })+
     };
 }
+
+pub(crate) use need_each as need;
 
 /// True where `what` is here. Else says so and returns false, or panics if everything is required.
 pub fn need(what: &str) -> bool {
