@@ -1,9 +1,9 @@
 //! The model checker runs these through every order the memory model allows, up to a bound of preemptions:
 //! `RUSTFLAGS="--cfg loom" cargo test --release --lib ring::loom`.
 
+use ::loom::sync::Arc;
+use ::loom::thread;
 use core::mem::MaybeUninit;
-use loom::sync::Arc;
-use loom::thread;
 
 use super::*;
 
@@ -14,7 +14,7 @@ fn w(n: usize) -> Word {
 }
 
 fn model(f: impl Fn() + core::marker::Sync + Send + 'static) {
-    let mut b = loom::model::Builder::new();
+    let mut b = ::loom::model::Builder::new();
     b.preemption_bound = Some(3);
     b.check(f);
 }

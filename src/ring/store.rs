@@ -10,7 +10,7 @@ pub(super) struct Slots {
     words: core::ptr::NonNull<*mut ()>,
     /// Loom watches each slot for a race.
     #[cfg(loom)]
-    words: Box<[loom::cell::UnsafeCell<*mut ()>]>,
+    words: Box<[::loom::cell::UnsafeCell<*mut ()>]>,
 }
 
 #[cfg(not(loom))]
@@ -132,7 +132,7 @@ const SHORT: usize = 4;
 #[cfg(loom)]
 impl Slots {
     pub(super) fn new(n: u32) -> Result<Slots> {
-        Ok(Slots { words: (0..n).map(|_| loom::cell::UnsafeCell::new(core::ptr::null_mut())).collect() })
+        Ok(Slots { words: (0..n).map(|_| ::loom::cell::UnsafeCell::new(core::ptr::null_mut())).collect() })
     }
 
     pub(super) unsafe fn free(&mut self, _n: u32) {}
