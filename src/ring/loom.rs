@@ -1,4 +1,4 @@
-//! The model checker runs these through every order the memory model allows, up to a bound of preemptions:
+//! The model checker runs these through every order the memory model allows, without a bound of preemptions:
 //! `RUSTFLAGS="--cfg loom" cargo test --release --lib ring::loom`.
 
 use ::loom::sync::Arc;
@@ -14,8 +14,7 @@ fn w(n: usize) -> Word {
 }
 
 fn model(f: impl Fn() + core::marker::Sync + Send + 'static) {
-    let mut b = ::loom::model::Builder::new();
-    b.preemption_bound = Some(3);
+    let b = ::loom::model::Builder::new();
     b.check(f);
 }
 
@@ -26,8 +25,8 @@ fn ring(side: Sync) -> Arc<Ring> {
 
 fn take(r: &Ring, single: bool) -> Vec<usize> {
     let mut out = [MaybeUninit::uninit(); 2];
-    // SAFETY: each model keeps the promise of `single`.
     let (n, left) = if single {
+        // SAFETY: each model keeps the promise of `single`.
         unsafe { r.single_dequeue::<false, true>(&mut out) }
     } else {
         r.dequeue_burst_with_avail(&mut out)
