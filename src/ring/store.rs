@@ -10,7 +10,7 @@ pub(super) struct Slots {
     words: core::ptr::NonNull<*mut ()>,
     /// Loom watches each slot for a race.
     #[cfg(loom)]
-    words: Box<[loom::cell::UnsafeCell<*mut ()>]>,
+    words: Box<[::loom::cell::UnsafeCell<*mut ()>]>,
 }
 
 #[cfg(not(loom))]
@@ -107,14 +107,32 @@ impl Slots {
 #[cfg(not(loom))]
 #[inline(always)]
 unsafe fn copy_words(src: *const *mut (), dst: *mut *mut (), n: usize) {
-    // SAFETY: the caller's promise.
-    unsafe { core::ptr::copy_nonoverlapping(src, dst, n) };
+    // SAFETY: the caller's promise; every access below is under `n`.
+    unsafe {
+        if n > SHORT {
+            core::ptr::copy_nonoverlapping(src, dst, n);
+            return;
+        }
+        // Short runs: a call of memcpy costs more than the copy. Pairs, which are one vector register.
+        let mut i = 0;
+        while i + 2 <= n {
+            dst.add(i).cast::<[MaybeUninit<*mut ()>; 2]>().write(src.add(i).cast::<[MaybeUninit<*mut ()>; 2]>().read());
+            i += 2;
+        }
+        if i < n {
+            dst.add(i).write(src.add(i).read());
+        }
+    }
 }
+
+/// Longest run that is copied without a call.
+#[cfg(not(loom))]
+const SHORT: usize = 4;
 
 #[cfg(loom)]
 impl Slots {
     pub(super) fn new(n: u32) -> Result<Slots> {
-        Ok(Slots { words: (0..n).map(|_| loom::cell::UnsafeCell::new(core::ptr::null_mut())).collect() })
+        Ok(Slots { words: (0..n).map(|_| ::loom::cell::UnsafeCell::new(core::ptr::null_mut())).collect() })
     }
 
     pub(super) unsafe fn free(&mut self, _n: u32) {}

@@ -1,9 +1,9 @@
 //! The atomics the ring stands on: core's, or loom's when the model checker drives the threads.
 
+#[cfg(loom)]
+pub(super) use ::loom::sync::atomic::{AtomicU32, Ordering};
 #[cfg(not(loom))]
 pub(super) use core::sync::atomic::{AtomicU32, Ordering};
-#[cfg(loom)]
-pub(super) use loom::sync::atomic::{AtomicU32, Ordering};
 
 /// One turn of a wait for another thread's tail. `turn` counts them.
 #[cfg(not(loom))]
@@ -30,5 +30,5 @@ fn step_aside() {
 
 #[cfg(loom)]
 pub(super) fn relax(_turn: u32) {
-    loom::thread::yield_now();
+    ::loom::thread::yield_now();
 }
