@@ -1,5 +1,6 @@
 //! `ol_flags`: what a receiver found, what a sender shall do, and how the buffer is held.
-//! Bit positions are DPDK's (rte_mbuf_core.h), but for FOREIGN, which takes a bit that is free there.
+//! Bit positions are DPDK's (rte_mbuf_core.h), but for READ_ONLY and FOREIGN, which take bits that are free there.
+//! READ_ONLY, FOREIGN, EXTERNAL and INDIRECT speak of one segment; the others of the packet, in its first segment.
 
 /// A VLAN tag was seen; `vlan_tci` holds it when VLAN_STRIPPED is set too.
 pub const RX_VLAN: u64 = 1 << 0;
@@ -14,6 +15,8 @@ pub const RX_L4_CKSUM_GOOD: u64 = 1 << 8;
 pub const RX_LRO: u64 = 1 << 16;
 /// `timestamp` holds the time of receipt, in ns.
 pub const RX_TIMESTAMP: u64 = 1 << 38;
+/// The bytes must not be written: others than packets refer to the buffer. A free bit of DPDK's, as FOREIGN's.
+pub const READ_ONLY: u64 = 1 << 39;
 /// A peer can still write the bytes: copy before believing them.
 pub const FOREIGN: u64 = 1 << 40;
 pub const TX_TCP_SEG: u64 = 1 << 50;
@@ -31,3 +34,6 @@ pub const INDIRECT: u64 = 1 << 62;
 
 /// Either: the header's own room is not what `buf_addr` points to.
 pub const ATTACHED: u64 = EXTERNAL | INDIRECT;
+
+/// What the flags say of a segment's buffer, not of the packet.
+pub const OF_SEGMENT: u64 = READ_ONLY | FOREIGN | ATTACHED;
