@@ -179,8 +179,7 @@ impl Pool {
         crate::base::cpu::membarrier_init();
         let (n, room) = (c.n as usize, c.room as usize);
         let stride = if room == 0 { 0 } else { stride_of(room, c.aligned_rooms) };
-        let seg_headers = Segment::private(n * size_of::<RawMbuf>(), c.pages)
-            .map_err(|e| e.context(format!("pool '{}': headers", c.name)))?;
+        // The rooms first: they are the larger part, so that a pool too large for the machine is refused untouched.
         let seg_rooms = match n.checked_mul(stride) {
             Some(0) => None,
             Some(len) => Some(
@@ -189,6 +188,8 @@ impl Pool {
             ),
             None => return invalid!("pool '{}': {n} rooms of {stride} bytes do not fit into memory", c.name),
         };
+        let seg_headers = Segment::private(n * size_of::<RawMbuf>(), c.pages)
+            .map_err(|e| e.context(format!("pool '{}': headers", c.name)))?;
         let ring = Ring::new(&c.name, c.n, Sync::Multi, Sync::Multi, true)?;
         let debug = c.debug.unwrap_or(DEBUG.load(Relaxed)).then(|| DebugTable::new(c.n));
         let inner = PoolInner::new(

@@ -9,6 +9,10 @@ mod release;
 pub mod slot;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_close;
+#[cfg(test)]
+mod tests_life;
 
 pub use cache::CacheStats;
 pub use handle::{Pool, PoolConfig, PoolInfo, list, set_debug};
