@@ -2,7 +2,7 @@
 
 use super::cache::{Cache, CacheStats};
 use super::debug::DebugTable;
-use super::inner::{HEADROOM, MAX_CACHE, PoolHold, PoolInner, PoolRef};
+use super::inner::{HEADROOM, KEEPER, MAX_CACHE, PoolHold, PoolInner, PoolRef};
 use super::release;
 use crate::base::bits::CACHE_LINE;
 use crate::base::{Errno, Error, Result};
@@ -312,7 +312,7 @@ impl Pool {
             pool.closed.store(true, Release);
         }
         // SAFETY: the drained headers' references and the handle's own, whose caller forgets it.
-        unsafe { (*self.0.as_ptr()).drop_refs(drained + 1) };
+        unsafe { (*self.0.as_ptr()).drop_words(drained as u64 + KEEPER) };
         Ok(())
     }
 }

@@ -173,6 +173,23 @@ fn a_recycler_frees_packets_of_several_pools_shared_and_chained_ones_too() {
 }
 
 #[test]
+fn a_look_from_another_thread_is_not_taken_for_a_packet() {
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|s| {
+        s.spawn(|| {
+            while !stop.load(Relaxed) {
+                let _ = list();
+            }
+        });
+        let p = pool("glance", 8, 0);
+        for _ in 0..20_000 {
+            assert_eq!(p.available(), 8);
+        }
+        stop.store(true, Relaxed);
+    });
+}
+
+#[test]
 fn the_end_of_a_slot_gives_its_caches_back() {
     let p = pool("slot", 100, 32);
     let held = std::thread::scope(|s| {
