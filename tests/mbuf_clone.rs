@@ -310,3 +310,22 @@ fn clones_made_and_freed_on_two_threads_leave_every_count_right() {
     pool_is_whole(&p);
     pool_is_whole(&headers);
 }
+
+#[test]
+fn a_burst_of_every_kind_of_packet_is_freed_at_once() {
+    let (a, b) = (pool("mix-a", 64, 320), pool("mix-b", 64, 1024));
+    let drops = Arc::new(AtomicUsize::new(0));
+    let mut burst: burstline::mbuf::Burst<40> = burstline::mbuf::Burst::new();
+    for i in 0..8 {
+        let m = Mbuf::alloc_with(&a, &[i; 150]).unwrap();
+        let c = m.clone(&b).unwrap();
+        let ext = Mbuf::from_shared(&b, Counted(vec![i], drops.clone())).map_err(|e| e.1).unwrap();
+        for m in [c, filled(&b, b"plain"), ext, m, filled(&a, b"plain")] {
+            burst.push(m).unwrap();
+        }
+    }
+    burst.clear();
+    assert_eq!((burst.len(), drops.load(SeqCst)), (0, 8));
+    pool_is_whole(&a);
+    pool_is_whole(&b);
+}
