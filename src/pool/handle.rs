@@ -306,10 +306,11 @@ impl Pool {
                 // SAFETY: shut above.
                 drained += unsafe { c.drain(pool) };
             }
-            for line in self.outstanding() {
-                log_warn!("pool '{}' closes with {line}", pool.name);
-            }
             pool.closed.store(true, Release);
+        }
+        // Without the lock: a log callback may use the pool.
+        for line in self.outstanding() {
+            log_warn!("pool '{}' closes with {line}", pool.name);
         }
         // SAFETY: the drained headers' references and the handle's own, whose caller forgets it.
         unsafe { (*self.0.as_ptr()).drop_words(drained as u64 + KEEPER) };

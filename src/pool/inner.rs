@@ -259,8 +259,13 @@ impl PoolInner {
 
     #[cold]
     fn make_cache(&self, slot: u32) -> Option<&Cache> {
+        // Before the lock: where there are no caches, this is the way of every packet.
+        if self.cache_size == 0 || self.debug.is_some() || self.closed.load(Relaxed) {
+            return None;
+        }
         let _control = self.control.lock().unwrap_or_else(|e| e.into_inner());
-        if self.closed.load(Relaxed) || self.debug.is_some() || self.cache_size == 0 {
+        // Again: closing shuts the caches that it finds under the lock, and there must be none after that.
+        if self.closed.load(Relaxed) {
             return None;
         }
         let fresh = Box::into_raw(Cache::new(self.cache_size.into()));
