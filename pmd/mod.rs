@@ -3,10 +3,12 @@
 
 pub mod null;
 pub mod pcap;
+pub mod ring;
 pub mod tap;
 
 use crate::driver::Driver;
 
 pub static DRIVERS: &[&Driver] = &[
     &null::DRIVER, //
+    &ring::DRIVER, //
 ];
