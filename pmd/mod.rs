@@ -8,7 +8,9 @@ pub mod tap;
 
 use crate::driver::Driver;
 
+#[rustfmt::skip] // One line a driver, whatever the length.
 pub static DRIVERS: &[&Driver] = &[
-    &null::DRIVER, //
-    &ring::DRIVER, //
+    &null::DRIVER,
+    &ring::DRIVER,
+    &tap::DRIVER,
 ];
