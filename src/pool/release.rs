@@ -79,14 +79,18 @@ pub unsafe fn free_packet(m: *mut RawMbuf) {
         if RawMbuf::rearm(m) & QUICK_MASK == QUICK_WORD && (*m).ol_flags & ATTACHED == 0 {
             put_raw(pool_of(m), &m, 1);
         } else {
-            free_slow(m);
+            free_chain(m);
         }
     }
 }
 
+/// As [`free_packet`], by `next` alone: `nb_segs` is not believed.
+///
+/// # Safety
+/// As [`free_packet`].
 #[cold]
 #[inline(never)]
-unsafe fn free_slow(m: *mut RawMbuf) {
+pub unsafe fn free_chain(m: *mut RawMbuf) {
     let mut m = m;
     while !m.is_null() {
         // SAFETY: each segment belongs to the packet; `next` is read before the segment is let go.
