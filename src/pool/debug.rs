@@ -97,20 +97,19 @@ impl DebugTable {
     }
 }
 
-fn room(pool: &PoolInner, m: *mut RawMbuf) -> Option<&mut [u8]> {
+/// Runs `f` over the room of a packet that is free.
+fn with_room<T>(pool: &PoolInner, m: *mut RawMbuf, f: impl FnOnce(&mut [u8]) -> T) -> Option<T> {
     let p = pool.room_of(m);
     // SAFETY: the room is `room` bytes of the pool's segment; its packet is free, so nobody else may use it.
-    (!p.is_null()).then(|| unsafe { core::slice::from_raw_parts_mut(p, pool.room.into()) })
+    (!p.is_null()).then(|| f(unsafe { core::slice::from_raw_parts_mut(p, pool.room.into()) }))
 }
 
 fn poison(pool: &PoolInner, m: *mut RawMbuf) {
-    if let Some(r) = room(pool, m) {
-        r.fill(POISON);
-    }
+    with_room(pool, m, |r| r.fill(POISON));
 }
 
 fn poison_intact(pool: &PoolInner, m: *mut RawMbuf) -> bool {
-    room(pool, m).is_none_or(|r| r.iter().all(|&b| b == POISON))
+    with_room(pool, m, |r| r.iter().all(|&b| b == POISON)).unwrap_or(true)
 }
 
 fn here() -> String {
