@@ -120,6 +120,7 @@ impl TxRecycler {
     /// As [`Self::free`], if Some is returned; else the packets stay the caller's.
     #[inline(always)]
     pub unsafe fn free_plain(&mut self, pkts: *const *mut RawMbuf, n: usize, max_len: u32) -> Option<u64> {
+        let pool = self.pool.addr();
         let (mut odd, mut fit, mut longest, mut bytes) = (0u64, 0i32, 0u32, 0u64);
         for i in 0..n {
             // SAFETY: `pkts` is valid for `n`, and the caller owns the packets.
@@ -128,7 +129,7 @@ impl TxRecycler {
                 let (pkt_len, data_len) = ((*m).pkt_len, u32::from((*m).data_len));
                 odd |= u64::from(RawMbuf::not_quick(m));
                 odd |= (*m).ol_flags & ATTACHED;
-                odd |= ((*m).pool.addr() ^ self.pool.addr()) as u64;
+                odd |= ((*m).pool.addr() ^ pool) as u64;
                 odd |= u64::from(pkt_len ^ data_len);
                 // Negative where the data passes the buffer's end, or the packet is empty.
                 fit |= i32::from((*m).buf_len) - i32::from((*m).data_off) - data_len as i32;
