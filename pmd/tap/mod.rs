@@ -6,6 +6,8 @@ mod idle;
 pub mod kernel;
 mod rx;
 mod sys;
+#[cfg(test)]
+mod tests;
 mod tx;
 
 use crate::driver::*;
