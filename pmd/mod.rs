@@ -9,4 +9,5 @@ use crate::driver::Driver;
 
 pub static DRIVERS: &[&Driver] = &[
     &null::DRIVER, //
+    &pcap::DRIVER,
 ];
