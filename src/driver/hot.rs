@@ -103,6 +103,16 @@ impl<'a> TxBatch<'a> {
         // SAFETY: taken from the caller just now, and used by nobody else.
         unsafe { ctx.recycle(s.as_ptr(), s.len()) };
     }
+
+    /// Takes every packet and frees it, if all are plain: sound, of one segment, of the pool seen last, and neither empty
+    /// nor too long. Returns their bytes. None: nothing was taken, look at them one by one.
+    #[inline(always)]
+    pub fn recycle_plain(&mut self, ctx: &mut TxCtx) -> Option<u64> {
+        // SAFETY: they are the caller's until Some is returned, and leave the batch then.
+        let bytes = unsafe { ctx.recycle_plain(self.next, self.len()) }?;
+        self.next = self.end;
+        Some(bytes)
+    }
 }
 
 unsafe extern "C" fn rx_burst<Q: RxHot<V>, const V: u8>(q: *mut c_void, pkts: *mut *mut RawMbuf, n: u16) -> u16 {
