@@ -37,6 +37,13 @@ impl RxCtx {
         &self.counters
     }
 
+    /// For a queue around a queue that changes what is received: from here on the context counts into a block of its
+    /// own, the second; the first is the port's, and the caller keeps it.
+    pub fn split_counters(&mut self) -> (Arc<RxCounters>, Arc<RxCounters>) {
+        let own = Arc::new(RxCounters::default());
+        (core::mem::replace(&mut self.counters, own.clone()), own)
+    }
+
     /// The queue works for this thread slot from now on. Called by the port layer.
     pub fn bind(&mut self, slot: u32) {
         self.pool.bind(slot);
@@ -124,6 +131,10 @@ impl TxCtx {
     #[inline(always)]
     pub fn counters(&self) -> &TxCounters {
         &self.counters
+    }
+    /// For a queue around a queue, which counts there what it takes itself.
+    pub fn shared_counters(&self) -> Arc<TxCounters> {
+        self.counters.clone()
     }
     /// Packets staged and not yet announced.
     #[inline(always)]

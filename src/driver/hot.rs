@@ -96,6 +96,22 @@ impl<'a> TxBatch<'a> {
         }
     }
 
+    /// Offers the next `n` (at most all) packets to another queue's send function, for a queue around a queue. Those it
+    /// takes leave the batch; returns how many.
+    ///
+    /// # Safety
+    /// `f` and `queue` are of one entry of a queue that lives, and that the calling thread alone uses.
+    #[inline]
+    pub unsafe fn offer(&mut self, n: usize, f: TxBurstFn, queue: *mut c_void) -> usize {
+        let n = n.min(self.len()).min(u16::MAX.into()) as u16;
+        // SAFETY: the caller's promise; the next `n` are live packets, of which the function takes the first so many.
+        unsafe {
+            let took = f(queue, self.next, n).min(n);
+            self.next = self.next.add(took.into());
+            took.into()
+        }
+    }
+
     /// Takes the next `n` (at most all) packets and frees them: they are done.
     #[inline(always)]
     pub fn recycle(&mut self, n: usize, ctx: &mut TxCtx) {
