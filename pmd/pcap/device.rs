@@ -81,7 +81,7 @@ fn probe(args: &DevArgs) -> Result<Box<dyn Device>> {
         tx.push(match s {
             TxSink::File(path) => {
                 let encoder = Encoder::for_path(path, c.snaplen).map_err(named)?;
-                Tx::File(parked(Sink::create(path, encoder, FIFO_LIMIT).map_err(named)?))
+                Tx::File(parked(Sink::open(path, encoder, FIFO_LIMIT).map_err(named)?))
             }
             TxSink::Iface(name) => match rx.get(i) {
                 // One socket for both ways: it does not get back what it sent.

@@ -1,5 +1,6 @@
 //! Where a receive queue's records come from: a file read as it goes, or held in memory and played for ever.
 
+use super::claim::Claimed;
 use super::{Next, Reader, Record};
 use crate::driver::{Errno, Error, Result, invalid};
 use std::path::{Path, PathBuf};
@@ -66,11 +67,17 @@ pub(super) struct Feed {
     stamps: Option<(u64, u64)>,
     held: bool,
     used: bool,
+    _claim: Claimed,
 }
 
 impl Feed {
     /// Opens a file to be played `loops` times (0: for ever), or to be held in memory and played for ever.
     pub fn open(path: &Path, loops: u32, infinite: bool) -> Result<Feed> {
+        let claim = match std::fs::metadata(path) {
+            Ok(meta) => Claimed::take(path, &meta, false)?,
+            // The reader says what is wrong with it.
+            Err(_) => Claimed::none(),
+        };
         let mut reader = Reader::open_within(path, FIFO_LIMIT)?;
         if loops != 1 || infinite {
             reader.rewind()?;
@@ -86,6 +93,7 @@ impl Feed {
             stamps: None,
             held: false,
             used: false,
+            _claim: claim,
         })
     }
 

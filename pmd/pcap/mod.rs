@@ -28,6 +28,7 @@ pub mod reader;
 pub mod writer;
 
 mod args;
+mod claim;
 mod classic;
 mod device;
 mod feed;

@@ -1,6 +1,7 @@
 //! A capture that is written to: what a write did to the file, so that no broken record is ever followed by another.
 
 use super::Encoder;
+use super::claim::Claimed;
 use super::source::errno_of;
 use crate::driver::*;
 use std::fs::{File, Metadata};
@@ -24,6 +25,11 @@ pub(super) struct Sink {
     said: bool,
     /// Latest stamp written.
     pub last_ts: u64,
+    /// The file is as it was found.
+    untouched: bool,
+    /// There was no such file before.
+    made: bool,
+    _claim: Claimed,
 }
 
 /// How a write went.
@@ -36,20 +42,15 @@ pub(super) enum Wrote {
 }
 
 impl Sink {
-    /// Creates or empties `path` and writes the header of the format that its name asks for. A FIFO must get a reader
-    /// within `limit`.
-    pub fn create(path: &Path, encoder: Encoder, limit: Duration) -> Result<Sink> {
+    /// Opens `path`, and makes it if it is not there; [`Sink::begin`] empties it. A FIFO must get a reader within `limit`.
+    pub fn open(path: &Path, encoder: Encoder, limit: Duration) -> Result<Sink> {
         let name = path.display();
-        let fifo = std::fs::metadata(path).is_ok_and(|m| m.file_type().is_fifo());
+        let found = std::fs::metadata(path).ok();
+        let fifo = found.as_ref().is_some_and(|m| m.file_type().is_fifo());
         let until = Instant::now() + limit;
-        let mut file = loop {
-            let open = File::options()
-                .write(true)
-                .create(true)
-                .truncate(true)
-                .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY)
-                .open(path);
-            match open {
+        let file = loop {
+            let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
+            match File::options().write(true).create(true).truncate(false).custom_flags(flags).open(path) {
                 Ok(f) => break f,
                 Err(e) if fifo && e.raw_os_error() == Some(libc::ENXIO) => {
                     if Instant::now() >= until {
@@ -61,25 +62,45 @@ impl Sink {
             }
         };
         let meta = file.metadata().map_err(|e| Error::from_io(&e, format!("stat '{name}'")))?;
-        let header = encoder.file_header();
-        let mut s = Sink {
+        let claim = Claimed::take(path, &meta, true)?;
+        let mut sink = Sink {
             signals: fifo || size_limited(),
             path: path.into(),
             encoder,
-            good: meta.is_file().then_some(header.len() as u64),
+            good: meta.is_file().then_some(encoder.file_header().len() as u64),
             dead: false,
             said: false,
             last_ts: 0,
-            file: file.try_clone().map_err(|e| Error::from_io(&e, format!("'{name}'")))?,
+            untouched: true,
+            made: found.is_none() && meta.is_file(),
+            file,
+            _claim: claim,
         };
+        // Nothing is lost of what is no regular file, and a FIFO's reader waits for the header.
+        if !meta.is_file() {
+            sink.begin()?;
+        }
+        Ok(sink)
+    }
+
+    /// Empties the file and writes the header of the format that its name asks for; once. Until then a run that never
+    /// starts, because of another device for example, has taken nothing from its user.
+    pub fn begin(&mut self) -> Result<()> {
+        if !self.untouched {
+            return Ok(());
+        }
+        let header = self.encoder.file_header();
+        let regular = self.good.is_some();
+        let mut file = &self.file;
+        let emptied = if regular { file.set_len(0) } else { Ok(()) };
         // Less than PIPE_BUF: whole or not at all.
-        let signals = s.signals;
-        guarded(signals, || file.write_all(&header))
+        emptied
+            .and_then(|()| guarded(self.signals, || file.write_all(&header)))
             // A full device takes no header and no packets; that is for the counters to say.
-            .or_else(|e| if full(&e) && !meta.is_file() { Ok(()) } else { Err(e) })
-            .map_err(|e| Error::new(errno_of(&e), format!("write '{name}': {e}")))?;
-        s.said = false;
-        Ok(s)
+            .or_else(|e| if full(&e) && !regular { Ok(()) } else { Err(e) })
+            .map_err(|e| Error::new(errno_of(&e), format!("write '{}': {e}", self.path.display())))?;
+        self.untouched = false;
+        Ok(())
     }
 
     /// One writev. `partial`: the file ends within a record.
@@ -137,6 +158,14 @@ impl Sink {
 
     pub fn name(&self) -> std::path::Display<'_> {
         self.path.display()
+    }
+}
+
+impl Drop for Sink {
+    fn drop(&mut self) {
+        if self.untouched && self.made {
+            let _ = std::fs::remove_file(&self.path);
+        }
     }
 }
 

@@ -246,6 +246,10 @@ impl TxQueue for FileTx {
         &mut self.ctx
     }
 
+    fn start(&mut self) -> Result<()> {
+        self.sink.as_mut().map_or(Ok(()), Sink::begin)
+    }
+
     fn stop(&mut self, limit: Duration) -> u32 {
         let until = Instant::now() + limit;
         while self.stage.len() != 0 {
