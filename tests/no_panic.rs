@@ -26,6 +26,7 @@ const DOORS: &[(&str, &str)] = &[
     ("burstline::base::log::say", "a line for a thing that happens once, formatted by then"),
     ("burstline::driver::event::EventSink::raise", "an event: once, at the end of an input or of a device"),
     ("burstline::pool::inner::PoolInner::destroy", "the last packet of a closed pool frees the pool"),
+    ("burstline::pool::inner::PoolInner::complain_of_twice", "a program that frees twice, outside debug mode"),
     ("burstline::pool::debug::", "debug mode, which names places and is not fast"),
     ("burstline::pool::inner::PoolInner::make_cache", "a thread's first packet of a pool"),
     ("burstline::port::ends::RxEnd::bind", "the first burst on a queue"),

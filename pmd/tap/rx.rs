@@ -74,7 +74,7 @@ impl TapRx {
         let (mut head, mut more) = cut()?;
         while more != 0 {
             let (seg, after) = cut()?;
-            head.chain(seg).ok()?;
+            head.try_chain(seg).ok()?;
             more = after;
         }
         Some(head)

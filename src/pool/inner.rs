@@ -172,8 +172,14 @@ impl PoolInner {
         let put = self.ring.enqueue_burst(objs);
         if put != n {
             // The ring holds every header there is, so this is a header put twice.
-            log_error!("pool '{}': {} of {n} headers did not fit into a ring of {}", self.name, n - put, self.n);
+            self.complain_of_twice(n, put);
         }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn complain_of_twice(&self, n: usize, put: usize) {
+        log_error!("pool '{}': {} of {n} headers did not fit into a ring of {}", self.name, n - put, self.n);
     }
 
     /// Sets packets aside for a queue that holds `n` while it runs, and a burst. -ENOSPC with the number needed.
