@@ -2,7 +2,7 @@
 
 use super::cache::Cache;
 use super::debug::DebugTable;
-use super::slot::{MAX_SLOTS, NO_SLOT};
+use super::slot::MAX_SLOTS;
 use crate::log_error;
 use crate::mbuf::RawMbuf;
 use crate::mem::Segment;
@@ -273,10 +273,8 @@ impl PoolInner {
 
     /// The cache of `slot`, made at its first use. None where the pool is closed, tracks its packets, or has no caches.
     pub(super) fn cache_for(&self, slot: u32) -> Option<&Cache> {
-        if slot == NO_SLOT {
-            return None;
-        }
-        let p = self.caches[slot as usize].load(Acquire);
+        // NO_SLOT is beyond the table too. No indexing: bursts come through here, and must not panic.
+        let p = self.caches.get(slot as usize)?.load(Acquire);
         if p.is_null() {
             return self.make_cache(slot);
         }
