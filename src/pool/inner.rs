@@ -273,7 +273,7 @@ impl PoolInner {
 
     /// The cache of `slot`, made at its first use. None where the pool is closed, tracks its packets, or has no caches.
     pub(super) fn cache_for(&self, slot: u32) -> Option<&Cache> {
-        // NO_SLOT is beyond the table too. No indexing: bursts come through here, and must not panic.
+        // NO_SLOT is none of them: one compare serves for both.
         let p = self.caches.get(slot as usize)?.load(Acquire);
         if p.is_null() {
             return self.make_cache(slot);

@@ -79,16 +79,24 @@ pub unsafe fn free_packet(m: *mut RawMbuf) {
         if RawMbuf::not_quick(m) == 0 && (*m).ol_flags & ATTACHED == 0 {
             put_raw(pool_of(m), &m, 1);
         } else {
-            free_slow(m);
+            free_chain(m);
         }
     }
 }
 
+/// As [`free_packet`], by `next` alone: `nb_segs` is not believed.
+///
+/// # Safety
+/// As [`free_packet`].
 #[cold]
 #[inline(never)]
-unsafe fn free_slow(m: *mut RawMbuf) {
-    // SAFETY: as `free_packet`'s.
-    unsafe { free_packets(&m, 1) }
+pub unsafe fn free_chain(m: *mut RawMbuf) {
+    let mut batch = Batch::new();
+    // SAFETY: the caller owns the packet; what is in the batch is free.
+    unsafe {
+        batch.push_chain(m);
+        batch.flush();
+    }
 }
 
 /// Frees `n` whole packets, of any pools, on any thread: headers of one pool that follow each other go back together.
@@ -96,22 +104,15 @@ unsafe fn free_slow(m: *mut RawMbuf) {
 /// # Safety
 /// `pkts` holds `n` packets that the caller owns and does not use again.
 pub unsafe fn free_packets(pkts: *const *mut RawMbuf, n: usize) {
-    let mut batch = Batch { objs: [core::ptr::null_mut(); BATCH], len: 0, pool: core::ptr::null() };
+    let mut batch = Batch::new();
     for i in 0..n {
         // SAFETY: `pkts` is valid for `n`, and the caller owns the packets.
         unsafe {
-            let mut m = *pkts.add(i);
+            let m = *pkts.add(i);
             if RawMbuf::not_quick(m) == 0 && (*m).ol_flags & ATTACHED == 0 {
                 batch.push(m);
-                continue;
-            }
-            while !m.is_null() {
-                // `next` is read before the segment is let go.
-                let next = (*m).next;
-                if let Some(seg) = release_segment(m) {
-                    batch.push(seg);
-                }
-                m = next;
+            } else {
+                batch.push_chain(m);
             }
         }
     }
@@ -129,6 +130,27 @@ struct Batch {
 }
 
 impl Batch {
+    fn new() -> Batch {
+        Batch { objs: [core::ptr::null_mut(); BATCH], len: 0, pool: core::ptr::null() }
+    }
+
+    /// Lets go of each segment of a packet, by `next` alone.
+    ///
+    /// # Safety
+    /// The caller owns the packet.
+    unsafe fn push_chain(&mut self, mut m: *mut RawMbuf) {
+        while !m.is_null() {
+            // SAFETY: each segment belongs to the packet; `next` is read before the segment is let go.
+            unsafe {
+                let next = (*m).next;
+                if let Some(seg) = release_segment(m) {
+                    self.push(seg);
+                }
+                m = next;
+            }
+        }
+    }
+
     /// # Safety
     /// `m` is free, and as it lies in its pool.
     #[inline(always)]
