@@ -546,7 +546,7 @@ impl Ctl {
         fail!(BUSY, "a thread stayed inside a burst on {what} queue {queue} for over {STOP_LIMIT:?}")
     }
 
-    fn set_started(&self, on: bool) {
+    pub(super) fn set_started(&self, on: bool) {
         for e in self.rx.iter().flatten() {
             e.lock().started = on;
         }
