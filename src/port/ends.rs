@@ -7,12 +7,14 @@
 use super::poll_group::Group;
 use super::row::{NULL_TX, RxRow, TxFns, TxRow, null_rx};
 use crate::base::cpu;
-use crate::driver::{RawMbuf, RxBurstFn, RxCounters, RxQueue, TxBurstFn, TxCounters, TxEntry, TxFlushFn, TxQueue};
+use crate::driver::{
+    FlushCause, RawMbuf, RxBurstFn, RxCounters, RxQueue, TxBurstFn, TxCounters, TxEntry, TxFlushFn, TxQueue,
+};
 use crate::log_error;
 use crate::pool::{PoolRef, slot};
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering::*, fence};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// `bound` of a queue that no thread has burst on yet.
 const UNBOUND: u32 = u32::MAX - 1;
@@ -153,6 +155,10 @@ impl RxEnd {
         })
     }
 
+    pub(super) fn lock(&self) -> MutexGuard<'_, RxInner> {
+        self.inner.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
     fn me(&self) -> *mut c_void {
         core::ptr::from_ref(self).cast_mut().cast()
     }
@@ -176,7 +182,7 @@ impl RxEnd {
     /// Binds the queue to a slot, and lets the row lead into the driver. Called by the owner, outside the driver. False
     /// where the queue does not run: then the row and the live function are as they were.
     pub(super) fn bind(&self, slot: u32) -> bool {
-        let mut inner = self.inner.lock().unwrap_or_else(|e| e.into_inner());
+        let mut inner = self.lock();
         self.owner.set(Some(slot));
         inner.q.ctx().bind(slot);
         if inner.started {
@@ -186,7 +192,7 @@ impl RxEnd {
     }
 
     pub(super) fn unbind(&self) {
-        let mut inner = self.inner.lock().unwrap_or_else(|e| e.into_inner());
+        let mut inner = self.lock();
         self.owner.set(None);
         inner.q.ctx().bind(slot::NO_SLOT);
         if inner.started {
@@ -351,6 +357,10 @@ impl TxEnd {
         })
     }
 
+    pub(super) fn lock(&self) -> MutexGuard<'_, TxInner> {
+        self.inner.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
     fn me(&self) -> *mut c_void {
         core::ptr::from_ref(self).cast_mut().cast()
     }
@@ -384,7 +394,7 @@ impl TxEnd {
 
     /// As [`RxEnd::bind`].
     pub(super) fn bind(&self, slot: u32) -> bool {
-        let mut inner = self.inner.lock().unwrap_or_else(|e| e.into_inner());
+        let mut inner = self.lock();
         self.owner.set(Some(slot));
         inner.q.ctx().bind(slot);
         if inner.started {
@@ -393,8 +403,14 @@ impl TxEnd {
         inner.started
     }
 
+    /// Called by the owner, outside the driver. What is staged is rung: an unbound queue has nobody to do it.
     pub(super) fn unbind(&self) {
-        let mut inner = self.inner.lock().unwrap_or_else(|e| e.into_inner());
+        let mut inner = self.lock();
+        if inner.started && inner.q.ctx().staged() != 0 {
+            let e = inner.q.entry();
+            // SAFETY: the queue's own entry, on its owner's thread.
+            unsafe { (e.flush)(e.queue, FlushCause::Explicit as u8) };
+        }
         self.owner.set(None);
         inner.q.ctx().bind(slot::NO_SLOT);
         if inner.started {
