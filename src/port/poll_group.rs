@@ -164,6 +164,16 @@ impl PollGroup {
             end.regroup(raw)
         })?;
         self.0.rx.push(RxMember { port: Arc::downgrade(port.inner()), queue });
+        // From the first one on, deadlines are looked at in the receive calls alone.
+        for m in self.0.tx.iter().filter(|_| bit == 1) {
+            if let Some(port) = m.port.upgrade() {
+                let _ = port.with_tx(m.queue, |end, _| {
+                    end.tick_in_more.store(false, Relaxed);
+                    end.publish(&mut end.lock());
+                    Ok(())
+                });
+            }
+        }
         Ok(())
     }
 
