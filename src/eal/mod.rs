@@ -5,3 +5,4 @@ pub mod args;
 pub mod cpulist;
 pub mod launch;
 mod options;
+pub mod vdev;
