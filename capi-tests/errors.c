@@ -27,7 +27,7 @@ int main(void)
     struct bl_port_conf port_conf;
     struct bl_pool *pool = a_pool("errors", 64);
     CHECK(strcmp(bl_last_error(), "") == 0);
-    CHECK_FAILS(bl_vdev_probe("net_nul0"), ENODEV, "did you mean net_null?");
+    CHECK_FAILS(bl_vdev_probe("net_nul0"), ENODEV, "did you mean 'net_null'?");
     CHECK_FAILS(bl_vdev_probe("net_null0,size=9999999"), EINVAL, "65535");
     CHECK_FAILS(bl_vdev_probe("net_null0,colour=red"), EINVAL, "colour");
     CHECK_FAILS(bl_vdev_probe(""), EINVAL, "");

@@ -486,16 +486,17 @@ extern "C" {
  * Returns how many arguments were used: after `argc -= n; argv += n` the program finds its own from `argv[1]` on, and the
  * program's name in `argv[0]` again, which this call puts there. The strings stay the program's and must live until the return.
  *
- * It is not needed where a program makes its devices by `bl_vdev_probe` and pins no threads.
- * Errors: -EINVAL with the option, the value and what is allowed; -EALREADY; what a device says. Nothing is left then.
- * Control thread.
+ * With `-l`, `-c` or `--lcores` the calling thread is pinned to the main lcore, until its `bl_cleanup`. The call is not needed
+ * where a program makes its devices by `bl_vdev_probe` and pins no threads.
+ * Errors: -EINVAL with the option, the value and what is allowed; -EALREADY; what a device says. Nothing is left then. With
+ * `-h`: -ECANCELED, and the text is the help. Control thread.
  */
 int bl_init(int argc,
             char **argv);
 
 /**
  * Stops and closes every port, and ends what `bl_init` began. Pools, rings and poll groups are the program's to free.
- * Errors: -EBUSY where a thread stays inside a burst, or a launched lcore still runs; may be called again.
+ * Errors: -EBUSY where a thread stays inside a burst, or a launched lcore was not waited for; may be called again.
  * Control thread.
  */
 int bl_cleanup(void);
@@ -826,7 +827,8 @@ int bl_port_start(uint16_t port);
 int bl_port_stop(uint16_t port);
 
 /**
- * Stops and closes the port; its number may be used again from then on. Bursts on it give 0.
+ * Stops and closes the port. Bursts on it give 0. Its number may be used again from then on; that of a port which `bl_init`
+ * made, after `bl_cleanup`.
  * Errors: as bl_port_stop. Any thread.
  */
 int bl_port_close(uint16_t port);
@@ -1043,7 +1045,7 @@ int bl_thread_unregister(void);
 int bl_thread_id(void);
 
 /**
- * How many lcores there are: those of `-l`, or every CPU that the process may use. Errors: -EAGAIN before bl_init. Any thread.
+ * How many lcores there are: those of `-l`; without it the main one alone. Errors: -EAGAIN before bl_init. Any thread.
  */
 int bl_lcore_count(void);
 

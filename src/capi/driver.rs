@@ -3,7 +3,7 @@
 use super::guard::control;
 use super::sized::{fixed, write};
 use crate::driver::Doorbell;
-use crate::eal::vdev;
+use crate::eal::drivers;
 use crate::invalid;
 use core::ffi::{c_char, c_int};
 
@@ -40,14 +40,14 @@ pub(super) fn doorbell(d: Doorbell) -> u32 {
 /// How many drivers are built in. Any thread.
 #[unsafe(no_mangle)]
 pub extern "C" fn bl_driver_count() -> u32 {
-    vdev::drivers().len() as u32
+    drivers().len() as u32
 }
 
 /// Driver `i` of `bl_driver_count`, into the `size` bytes of `info`. Errors: -EINVAL. Any thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn bl_driver_get(i: u32, info: *mut bl_driver_info, size: usize) -> c_int {
     control(|| {
-        let all = vdev::drivers();
+        let all = drivers();
         let Some(d) = all.get(i as usize) else { return invalid!("driver {i}: there are {}", all.len()) };
         let (name, summary, needs) = (fixed(d.name), fixed(d.summary), fixed(d.needs));
         let value = bl_driver_info { name, summary, needs, doorbell: doorbell(d.doorbell), reserved: 0 };

@@ -2,7 +2,8 @@
 
 use super::guard::{control, last_text, number, plant, str_arg};
 use crate::base::Result;
-use crate::eal::vdev;
+use crate::driver::DevArgs;
+use crate::eal;
 use crate::invalid;
 use crate::{pool, port};
 use core::ffi::{c_char, c_int};
@@ -19,9 +20,10 @@ pub const BL_DEBUG_FAULT: u32 = 1073741824;
 /// Returns how many arguments were used: after `argc -= n; argv += n` the program finds its own from `argv[1]` on, and the
 /// program's name in `argv[0]` again, which this call puts there. The strings stay the program's and must live until the return.
 ///
-/// It is not needed where a program makes its devices by `bl_vdev_probe` and pins no threads.
-/// Errors: -EINVAL with the option, the value and what is allowed; -EALREADY; what a device says. Nothing is left then.
-/// Control thread.
+/// With `-l`, `-c` or `--lcores` the calling thread is pinned to the main lcore, until its `bl_cleanup`. The call is not needed
+/// where a program makes its devices by `bl_vdev_probe` and pins no threads.
+/// Errors: -EINVAL with the option, the value and what is allowed; -EALREADY; what a device says. Nothing is left then. With
+/// `-h`: -ECANCELED, and the text is the help. Control thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn bl_init(argc: c_int, argv: *mut *mut c_char) -> c_int {
     number(|| {
@@ -39,13 +41,14 @@ pub unsafe extern "C" fn bl_init(argc: c_int, argv: *mut *mut c_char) -> c_int {
 }
 
 /// Stops and closes every port, and ends what `bl_init` began. Pools, rings and poll groups are the program's to free.
-/// Errors: -EBUSY where a thread stays inside a burst, or a launched lcore still runs; may be called again.
+/// Errors: -EBUSY where a thread stays inside a burst, or a launched lcore was not waited for; may be called again.
 /// Control thread.
 #[unsafe(no_mangle)]
 pub extern "C" fn bl_cleanup() -> c_int {
     control(|| {
-        super::lcore::end()?;
-        port::Port::all().iter().try_for_each(|p| p.close())
+        super::lcore::may_end()?;
+        port::Port::all().iter().try_for_each(|p| p.close())?;
+        super::lcore::end()
     })
 }
 
@@ -109,5 +112,5 @@ pub extern "C" fn bl_debug_set(flags: u32) -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn bl_vdev_probe(args: *const c_char) -> c_int {
     // SAFETY: a C string by this function's contract.
-    number(|| vdev::probe(unsafe { str_arg(args, "args") }?).map(|p| p.id().into()))
+    number(|| eal::attach(&DevArgs::parse(unsafe { str_arg(args, "args") }?)?).map(|p| p.id().into()))
 }

@@ -2,23 +2,22 @@
 
 use super::guard::{control, number};
 use crate::base::{Errno, Error, Result};
-use crate::eal::affinity;
-use crate::eal::args::EalArgs;
-use crate::eal::cpulist::LcoreSpec;
-use crate::eal::launch::Workers;
+use crate::eal::affinity::{current_cpus, pin_current};
+use crate::eal::{Eal, EalArgs, LcoreSpec, Workers};
 use crate::mem::PagePolicy;
 use crate::pool::slot;
-use crate::{fail, invalid};
+use crate::{fail, invalid, log_info};
 use core::ffi::{c_int, c_void};
 use core::time::Duration;
 use std::sync::atomic::{AtomicI32, Ordering::*};
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::thread::{ThreadId, current};
 
 /// What `bl_init` made.
 struct Env {
-    lcores: Vec<LcoreSpec>,
-    main: u32,
-    pages: PagePolicy,
+    eal: Eal,
+    /// The thread that was pinned, and its CPUs before.
+    pinned: Option<(ThreadId, LcoreSpec)>,
     running: Vec<Job>,
 }
 
@@ -40,35 +39,47 @@ pub(super) fn init(args: &[String]) -> Result<usize> {
     if env.is_some() {
         return Err(Error::new(Errno(libc::EALREADY), "bl_init was called before, and bl_cleanup was not"));
     }
-    let (a, used) = EalArgs::parse(args)?;
-    if a.help || a.version {
-        let text = if a.help { EalArgs::usage() } else { format!("burstline {}", env!("CARGO_PKG_VERSION")) };
-        return Err(Error::new(Errno(libc::ECANCELED), text));
+    let (eal, used) = Eal::init(args)?;
+    if eal.args().help {
+        return Err(Error::new(Errno(libc::ECANCELED), EalArgs::usage()));
     }
-    let pages = if a.no_huge { PagePolicy::NO_HUGE } else { PagePolicy::default() };
-    let lcores = a.lcores.clone().unwrap_or_else(|| {
-        affinity::allowed_cpus().into_iter().take(128).map(|c| LcoreSpec { lcore: c, cpus: vec![c] }).collect()
-    });
-    let main = a.main_lcore.or(lcores.first().map(|l| l.lcore)).unwrap_or(0);
-    *env = Some(Env { lcores, main, pages, running: Vec::new() });
+    if eal.args().version {
+        log_info!("burstline {}", env!("CARGO_PKG_VERSION"));
+    }
+    let main = eal.lcores().iter().find(|l| l.lcore == eal.main_lcore());
+    let pinned = match main.filter(|_| eal.args().lcores.is_some()) {
+        Some(spec) => {
+            let before = LcoreSpec { lcore: spec.lcore, cpus: current_cpus()? };
+            pin_current(spec)?;
+            Some((current().id(), before))
+        }
+        None => None,
+    };
+    *env = Some(Env { eal, pinned, running: Vec::new() });
     Ok(used)
 }
 
-/// -EBUSY while a launched lcore runs.
-pub(super) fn end() -> Result<()> {
-    let mut env = env();
-    if let Some(e) = env.as_mut() {
-        if let Some(j) = e.running.iter().find(|j| j.workers.running() > 0) {
-            return fail!(BUSY, "lcore {} still runs what it was launched with", j.lcore);
-        }
-        *env = None;
+/// -EBUSY while an lcore was launched and not waited for.
+pub(super) fn may_end() -> Result<()> {
+    match env().as_ref().and_then(|e| e.running.first()) {
+        Some(j) => fail!(BUSY, "lcore {} was launched and not waited for", j.lcore),
+        None => Ok(()),
     }
-    Ok(())
+}
+
+/// Ends what `init` made, and gives its thread the CPUs back.
+pub(super) fn end() -> Result<()> {
+    may_end()?;
+    let Some(Env { eal, pinned, .. }) = env().take() else { return Ok(()) };
+    if let Some((_, before)) = pinned.filter(|(id, _)| *id == current().id()) {
+        pin_current(&before)?;
+    }
+    eal.close()
 }
 
 /// The pages that pools may use.
 pub(super) fn pages() -> PagePolicy {
-    env().as_ref().map_or_else(PagePolicy::default, |e| e.pages)
+    env().as_ref().map_or_else(PagePolicy::default, |e| e.eal.pages())
 }
 
 fn with_env<T>(f: impl FnOnce(&mut Env) -> Result<T>) -> Result<T> {
@@ -98,19 +109,19 @@ impl Work {
     }
 }
 
-/// How many lcores there are: those of `-l`, or every CPU that the process may use. Errors: -EAGAIN before bl_init. Any thread.
+/// How many lcores there are: those of `-l`; without it the main one alone. Errors: -EAGAIN before bl_init. Any thread.
 #[unsafe(no_mangle)]
 pub extern "C" fn bl_lcore_count() -> c_int {
-    number(|| with_env(|e| Ok(e.lcores.len() as u32)))
+    number(|| with_env(|e| Ok(e.eal.lcores().len() as u32)))
 }
 
 /// The number of lcore `i` of bl_lcore_count, in ascending order. Errors: -EINVAL, -EAGAIN. Any thread.
 #[unsafe(no_mangle)]
 pub extern "C" fn bl_lcore_get(i: u32) -> c_int {
     number(|| {
-        with_env(|e| match e.lcores.get(i as usize) {
+        with_env(|e| match e.eal.lcores().get(i as usize) {
             Some(l) => Ok(l.lcore),
-            None => invalid!("lcore number {i} of {}", e.lcores.len()),
+            None => invalid!("lcore number {i} of {}", e.eal.lcores().len()),
         })
     })
 }
@@ -118,7 +129,7 @@ pub extern "C" fn bl_lcore_get(i: u32) -> c_int {
 /// The main lcore: that of the thread which called bl_init. Errors: -EAGAIN. Any thread.
 #[unsafe(no_mangle)]
 pub extern "C" fn bl_lcore_main() -> c_int {
-    number(|| with_env(|e| Ok(e.main)))
+    number(|| with_env(|e| Ok(e.eal.main_lcore())))
 }
 
 /// Runs `f(arg)` on a thread of its own, registered and pinned to the CPUs of the lcore, which is not the main one. `arg` is the
@@ -129,13 +140,13 @@ pub extern "C" fn bl_lcore_launch(lcore: u32, f: bl_lcore_fn, arg: *mut c_void) 
     control(|| {
         let Some(f) = f else { return invalid!("f is NULL") };
         with_env(|e| {
-            if lcore == e.main {
+            if lcore == e.eal.main_lcore() {
                 return invalid!("lcore {lcore} is the main one: its thread is the program's own");
             }
             if e.running.iter().any(|j| j.lcore == lcore) {
                 return fail!(BUSY, "lcore {lcore} was launched and not waited for");
             }
-            let Some(spec) = e.lcores.iter().find(|l| l.lcore == lcore) else {
+            let Some(spec) = e.eal.lcores().iter().find(|l| l.lcore == lcore) else {
                 return invalid!("there is no lcore {lcore}");
             };
             let (work, result) = (Work(f, arg), Arc::new(AtomicI32::new(0)));

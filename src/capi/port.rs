@@ -193,7 +193,8 @@ pub extern "C" fn bl_port_stop(port: u16) -> c_int {
     number(|| Port::by_id(port)?.stop())
 }
 
-/// Stops and closes the port; its number may be used again from then on. Bursts on it give 0.
+/// Stops and closes the port. Bursts on it give 0. Its number may be used again from then on; that of a port which `bl_init`
+/// made, after `bl_cleanup`.
 /// Errors: as bl_port_stop. Any thread.
 #[unsafe(no_mangle)]
 pub extern "C" fn bl_port_close(port: u16) -> c_int {

@@ -229,7 +229,9 @@ impl TxCtx {
     /// Frees a packet that cannot be sent, and counts it.
     #[cold]
     pub fn refuse(&mut self, m: Mbuf) {
-        drop(m);
+        // By its links: what is wrong may be `nb_segs`, and the quick way back would keep the chain on a free header.
+        // SAFETY: we own the packet, and give it away.
+        unsafe { crate::pool::free_chain(m.into_raw().as_ptr()) };
         self.counters.error(1);
     }
 }

@@ -97,20 +97,18 @@ impl DebugTable {
     }
 }
 
-fn room(pool: &PoolInner, m: *mut RawMbuf) -> Option<&mut [u8]> {
-    let p = pool.room_of(m);
-    // SAFETY: the room is `room` bytes of the pool's segment; its packet is free, so nobody else may use it.
-    (!p.is_null()).then(|| unsafe { core::slice::from_raw_parts_mut(p, pool.room.into()) })
-}
-
 fn poison(pool: &PoolInner, m: *mut RawMbuf) {
-    if let Some(r) = room(pool, m) {
-        r.fill(POISON);
+    let p = pool.room_of(m);
+    if !p.is_null() {
+        // SAFETY: the room is `room` bytes of the pool's segment; its packet is free, so nobody else may use it.
+        unsafe { p.write_bytes(POISON, pool.room.into()) };
     }
 }
 
 fn poison_intact(pool: &PoolInner, m: *mut RawMbuf) -> bool {
-    room(pool, m).is_none_or(|r| r.iter().all(|&b| b == POISON))
+    let p = pool.room_of(m);
+    // SAFETY: as in `poison`.
+    p.is_null() || unsafe { core::slice::from_raw_parts(p, pool.room.into()) }.iter().all(|&b| b == POISON)
 }
 
 fn here() -> String {

@@ -60,14 +60,23 @@ const _: () = {
 static ROWS: [Row; MAX_PORTS * MAX_QUEUES] = [const { Row::null() }; MAX_PORTS * MAX_QUEUES];
 
 /// Receive on a port that does not run: nothing.
+///
+/// # Safety
+/// None needed: it touches nothing.
 pub unsafe extern "C" fn null_rx(_q: *mut c_void, _pkts: *mut *mut RawMbuf, _n: u16) -> u16 {
     0
 }
 /// Send on a port that does not run: takes nothing.
+///
+/// # Safety
+/// None needed: it touches nothing.
 pub unsafe extern "C" fn null_tx(_q: *mut c_void, _pkts: *mut *mut RawMbuf, _n: u16) -> u16 {
     0
 }
 /// Flush on a port that does not run.
+///
+/// # Safety
+/// None needed: it touches nothing.
 pub unsafe extern "C" fn null_flush(_q: *mut c_void, _cause: u8) -> u32 {
     0
 }

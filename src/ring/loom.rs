@@ -1,7 +1,7 @@
 //! The model checker runs these through every order the memory model allows, without a bound of preemptions:
 //! `RUSTFLAGS="--cfg loom" cargo test --release --lib ring::loom`.
 //!
-//! Where threads run beside each other, none of them is the main one: a fault seen only there went unnoticed.
+//! Consumers of a single side are spawned: as the main thread, a weakened store of the producer went unnoticed.
 
 use ::loom::sync::Arc;
 use ::loom::thread;
