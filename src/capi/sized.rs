@@ -68,7 +68,7 @@ pub(super) unsafe fn write<T: Copy>(p: *mut T, size: usize, value: T, what: &str
 /// `s` in a fixed field: cut where it must be, and always ended by a NUL.
 pub(super) fn fixed<const N: usize>(s: &str) -> [c_char; N] {
     let mut out = [0; N];
-    let cut = s.floor_char_boundary(N - 1);
+    let cut = (0..N.min(s.len() + 1)).rev().find(|i| s.is_char_boundary(*i)).unwrap_or(0);
     for (o, b) in out.iter_mut().zip(&s.as_bytes()[..cut]) {
         *o = *b as c_char;
     }
