@@ -90,10 +90,8 @@ pub fn row(port: u16, queue: u16) -> Option<&'static Row> {
     ROWS.get(usize::from(port) * MAX_QUEUES + usize::from(queue))
 }
 
-/// The whole table, for C.
-pub fn rows() -> *const Row {
-    ROWS.as_ptr()
-}
+/// The whole table, for C's exported pointer.
+pub static TABLE: &[Row; MAX_PORTS * MAX_QUEUES] = &ROWS;
 
 /// The three send functions and their queue.
 #[derive(Clone, Copy)]
