@@ -91,7 +91,9 @@ impl Drop for RxInner {
 unsafe extern "C" fn rx_bind(end: *mut c_void, pkts: *mut *mut RawMbuf, n: u16) -> u16 {
     // SAFETY: a row or a live pair that holds this function holds the end with it, which lives until the row is shut.
     let end = unsafe { &*end.cast::<RxEnd>() };
-    end.bind(slot::current());
+    if !end.bind(slot::current()) {
+        return 0; // A stop is under way, and this stub may still be the live function.
+    }
     // SAFETY: the live pair is set by `publish`; the caller's promises are passed on.
     unsafe { end.call_live(pkts, n) }
 }
@@ -171,14 +173,16 @@ impl RxEnd {
         self.live.store(f as *mut (), Release);
     }
 
-    /// Binds the queue to a slot, and lets the row lead into the driver. Called by the owner, outside the driver.
-    pub(super) fn bind(&self, slot: u32) {
+    /// Binds the queue to a slot, and lets the row lead into the driver; false where it does not run. Called by the owner,
+    /// outside the driver.
+    pub(super) fn bind(&self, slot: u32) -> bool {
         let mut inner = self.inner.lock().unwrap_or_else(|e| e.into_inner());
         self.owner.set(Some(slot));
         inner.q.ctx().bind(slot);
         if inner.started {
             self.publish(&mut inner);
         }
+        inner.started
     }
 
     pub(super) fn unbind(&self) {
@@ -256,7 +260,9 @@ pub(super) struct TxInner {
 unsafe extern "C" fn tx_bind(end: *mut c_void, pkts: *mut *mut RawMbuf, n: u16) -> u16 {
     // SAFETY: as in `rx_bind`.
     let end = unsafe { &*end.cast::<TxEnd>() };
-    end.bind(slot::current());
+    if !end.bind(slot::current()) {
+        return 0; // As in `rx_bind`.
+    }
     // SAFETY: the live functions are set by `publish`.
     unsafe { end.call(&end.live.burst, pkts, n) }
 }
@@ -264,7 +270,9 @@ unsafe extern "C" fn tx_bind(end: *mut c_void, pkts: *mut *mut RawMbuf, n: u16) 
 unsafe extern "C" fn tx_bind_more(end: *mut c_void, pkts: *mut *mut RawMbuf, n: u16) -> u16 {
     // SAFETY: as in `rx_bind`.
     let end = unsafe { &*end.cast::<TxEnd>() };
-    end.bind(slot::current());
+    if !end.bind(slot::current()) {
+        return 0; // As in `rx_bind`.
+    }
     // SAFETY: as above.
     unsafe { end.call(&end.live.more, pkts, n) }
 }
@@ -374,13 +382,15 @@ impl TxEnd {
         self.live.burst.store(f.burst as *mut (), Release);
     }
 
-    pub(super) fn bind(&self, slot: u32) {
+    /// As [`RxEnd::bind`].
+    pub(super) fn bind(&self, slot: u32) -> bool {
         let mut inner = self.inner.lock().unwrap_or_else(|e| e.into_inner());
         self.owner.set(Some(slot));
         inner.q.ctx().bind(slot);
         if inner.started {
             self.publish(&mut inner);
         }
+        inner.started
     }
 
     pub(super) fn unbind(&self) {

@@ -532,15 +532,19 @@ impl Ctl {
     fn shut_rows(&mut self) -> Result<()> {
         // First, so that a queue that is just being bound does not come alive again.
         self.set_started(false);
-        let rx = self.rx.iter().flatten().find(|e| !e.shut(STOP_LIMIT)).map(|e| ("receive", e.queue));
-        let busy =
-            rx.or_else(|| self.tx.iter().flatten().find(|(e, _)| !e.shut(STOP_LIMIT)).map(|(e, _)| ("send", e.queue)));
-        let Some((what, queue)) = busy else { return Ok(()) };
+        let n_rx = self.rx.iter().flatten().take_while(|e| e.shut(STOP_LIMIT)).count();
+        let rx_out = n_rx == self.rx.len();
+        let n_tx = self.tx.iter().flatten().take_while(|(e, _)| rx_out && e.shut(STOP_LIMIT)).count();
+        if rx_out && n_tx == self.tx.len() {
+            return Ok(());
+        }
+        let (what, queue) = if rx_out { ("send", n_tx) } else { ("receive", n_rx) };
         self.set_started(true);
-        for e in self.rx.iter().flatten() {
+        // Only those that were shut: the others never changed, and a thread may be inside.
+        for e in self.rx.iter().flatten().take(n_rx) {
             e.publish(&mut e.lock());
         }
-        for (e, _) in self.tx.iter().flatten() {
+        for (e, _) in self.tx.iter().flatten().take(n_tx) {
             e.publish(&mut e.lock());
         }
         fail!(BUSY, "a thread stayed inside a burst on {what} queue {queue} for over {STOP_LIMIT:?}")
