@@ -3,10 +3,14 @@
 
 pub mod null;
 pub mod pcap;
+pub mod ring;
 pub mod tap;
 
 use crate::driver::Driver;
 
+#[rustfmt::skip] // One line a driver, whatever the length.
 pub static DRIVERS: &[&Driver] = &[
-    &null::DRIVER, //
+    &null::DRIVER,
+    &ring::DRIVER,
+    &tap::DRIVER,
 ];

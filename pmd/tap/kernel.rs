@@ -5,36 +5,14 @@
 
 use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex};
 
-use crate::base::{Errno, Error, Result};
+use super::sys::*;
+use crate::driver::{Errno, Error, Result, fail, invalid};
 use crate::sock::iface::{self, Ctl, LinkState};
 use crate::sock::netns::NetNs;
 use crate::sock::stats::{LinkStats, StatsReader};
-
-// linux/if_tun.h: _IOC(direction, 'T', number, 4)
-const fn iow(n: u32) -> libc::Ioctl {
-    (0x4000_0000 | 4 << 16 | (b'T' as u32) << 8 | n) as libc::Ioctl
-}
-const TUNSETIFF: libc::Ioctl = iow(202);
-const TUNSETPERSIST: libc::Ioctl = iow(203);
-const TUNGETIFF: libc::Ioctl = (0x8000_0000u32 | 4 << 16 | (b'T' as u32) << 8 | 210) as libc::Ioctl;
-const TUNSETSNDBUF: libc::Ioctl = iow(212);
-const TUNSETQUEUE: libc::Ioctl = iow(217);
-const TUNSETCARRIER: libc::Ioctl = iow(226);
-const TUNGETDEVNETNS: libc::Ioctl = ((b'T' as u32) << 8 | 227) as libc::Ioctl;
-const _: () = assert!(TUNSETIFF == 0x4004_54ca as libc::Ioctl && TUNGETDEVNETNS == 0x54e3 as libc::Ioctl);
-const SIOCGIFHWADDR: libc::Ioctl = 0x8927;
-
-const IFF_TAP: u16 = 0x0002;
-const IFF_MULTI_QUEUE: u16 = 0x0100;
-const IFF_ATTACH_QUEUE: u16 = 0x0200;
-const IFF_DETACH_QUEUE: u16 = 0x0400;
-const IFF_NO_PI: u16 = 0x1000;
-const IFF_VNET_HDR: u16 = 0x4000;
-const IFF_TUN_EXCL: u16 = 0x8000;
 
 /// MAX_TAP_QUEUES of drivers/net/tun.c.
 pub const MAX_QUEUES: usize = 256;
@@ -42,8 +20,6 @@ pub const MAX_QUEUES: usize = 256;
 pub const MAX_SEGS: usize = 40;
 /// The longest frame: tun.c allows an MTU of 65,535 - 14.
 pub const MAX_FRAME: usize = 65_535;
-
-const DEV: &str = "/dev/net/tun";
 
 /// How a device is opened.
 #[derive(Clone, Copy, Debug)]
@@ -110,13 +86,19 @@ impl TapQueue {
     /// the room and one that was cut look the same, and TUN_PKT_STRIP would stand in the header that is not there.
     /// So one spare byte follows the buffers: a read that reaches it was too long.
     pub fn read(&self, bufs: &mut [IoSliceMut<'_>]) -> Result<Frame, Fault> {
-        let mut iov = [const { MaybeUninit::<libc::iovec>::uninit() }; MAX_SEGS + 1];
-        let mut spare = MaybeUninit::<u8>::uninit();
         if bufs.len() > MAX_SEGS {
             return Err(Fault::Invalid);
         }
+        self.read_parts(bufs.iter_mut().map(|b| &mut **b))
+    }
+
+    /// As [`TapQueue::read`]; pieces beyond [`MAX_SEGS`] are not used.
+    #[inline]
+    pub fn read_parts<'a>(&self, parts: impl Iterator<Item = &'a mut [u8]>) -> Result<Frame, Fault> {
+        let mut iov = [const { MaybeUninit::<libc::iovec>::uninit() }; MAX_SEGS + 1];
+        let mut spare = MaybeUninit::<u8>::uninit();
         let (mut n, mut room) = (0, 0);
-        for (v, b) in iov.iter_mut().zip(bufs.iter_mut()) {
+        for (v, b) in iov.iter_mut().zip(parts.take(MAX_SEGS)) {
             v.write(libc::iovec { iov_base: b.as_mut_ptr().cast(), iov_len: b.len() });
             room += b.len();
             n += 1;
@@ -138,7 +120,17 @@ impl TapQueue {
     pub fn write(&self, bufs: &[IoSlice<'_>]) -> Result<usize, Fault> {
         // SAFETY: IoSlice has the layout of iovec; all are borrowed for the call. A length above IOV_MAX is refused
         // by the kernel.
-        let n = unsafe { libc::writev(self.fd.as_raw_fd(), bufs.as_ptr().cast(), bufs.len() as i32) };
+        unsafe { self.write_raw(bufs.as_ptr().cast(), bufs.len()) }
+    }
+
+    /// As [`TapQueue::write`], from memory that a peer may be writing: the kernel copies whatever it finds.
+    ///
+    /// # Safety
+    /// `iov` points to `n` entries, and each names readable memory.
+    #[inline]
+    pub unsafe fn write_raw(&self, iov: *const libc::iovec, n: usize) -> Result<usize, Fault> {
+        // SAFETY: the caller's promise.
+        let n = unsafe { libc::writev(self.fd.as_raw_fd(), iov, n as i32) };
         if n < 0 { Err(Fault::of(Errno::last())) } else { Ok(n as usize) }
     }
 
@@ -186,7 +178,7 @@ impl Tap {
     pub fn open(o: &TapOptions<'_>) -> Result<Tap> {
         check_pattern(o.name)?;
         if !(1..=MAX_QUEUES).contains(&o.n_queues) {
-            return crate::invalid!("tap '{}': {} queues, the limit is 1 to {MAX_QUEUES}", o.name, o.n_queues);
+            return invalid!("tap '{}': {} queues, the limit is 1 to {MAX_QUEUES}", o.name, o.n_queues);
         }
         let mut fds = Vec::with_capacity(o.n_queues);
         let base = IFF_TAP | IFF_NO_PI;
@@ -215,12 +207,12 @@ impl Tap {
     /// IFF_MULTI_QUEUE). Sets O_NONBLOCK, which whoever shares the open file sees too.
     pub fn from_fds(fds: Vec<OwnedFd>) -> Result<Tap> {
         if fds.is_empty() || fds.len() > MAX_QUEUES {
-            return crate::invalid!("tap from {} descriptors, the limit is 1 to {MAX_QUEUES}", fds.len());
+            return invalid!("tap from {} descriptors, the limit is 1 to {MAX_QUEUES}", fds.len());
         }
         let mut first: Option<(String, Option<NetNs>)> = None;
         for fd in &fds {
             let (name, flags) = get_iff(fd.as_fd())?;
-            let bad = |why: &str| crate::invalid!("descriptor {} (tap '{name}') {why}", fd.as_raw_fd());
+            let bad = |why: &str| invalid!("descriptor {} (tap '{name}') {why}", fd.as_raw_fd());
             if flags & IFF_TAP == 0 {
                 return bad("is a TUN device: frames without Ethernet header");
             }
@@ -260,6 +252,57 @@ impl Tap {
         &self.queues
     }
 
+    /// Opens or closes queues until there are `n` (at least one), in the interface's namespace of now. New ones are
+    /// attached. More than one needs a multi-queue device.
+    pub fn resize(&mut self, n: usize) -> Result<()> {
+        self.queues.truncate(n.max(1));
+        if self.queues.len() >= n {
+            return Ok(());
+        }
+        let name = self.name()?;
+        if !self.is_multi_queue()? {
+            return fail!(NOTSUP, "tap '{name}' has one queue ({n} wanted): make it with multi_queue");
+        }
+        let o = TapOptions { name: &name, n_queues: n, attach: true };
+        let have = self.queues.len();
+        // A descriptor finds the name in the namespace that it was opened in.
+        let more = in_ns_of(self.fd(), || {
+            let mut fds = Vec::new();
+            for q in have..n {
+                let fd = open_dev()?;
+                set_iff(&fd, &name, IFF_TAP | IFF_NO_PI | IFF_MULTI_QUEUE).map_err(|e| attach_error(e, &o, q))?;
+                fds.push(fd);
+            }
+            Ok(fds)
+        })?;
+        self.queues.extend(more.into_iter().map(|fd| TapQueue { fd: Arc::new(fd) }));
+        // Someone may have given the name to another interface in between.
+        if self.queues.iter().any(|q| !get_iff(q.as_fd()).is_ok_and(|(n, _)| n == name)) {
+            self.queues.truncate(have);
+            return fail!(BUSY, "tap '{name}' was renamed while queues were added: try again");
+        }
+        Ok(())
+    }
+
+    /// True once the interface was deleted.
+    pub fn is_gone(&self) -> bool {
+        get_iff(self.fd()).is_err_and(|e| e.errno().0 == libc::EBADFD)
+    }
+
+    /// False for a device that was made with one queue and has no way to detach it.
+    pub fn is_multi_queue(&self) -> Result<bool> {
+        Ok(get_iff(self.fd())?.1 & IFF_MULTI_QUEUE != 0)
+    }
+
+    /// True where the interface stays when its last descriptor is closed.
+    pub fn is_persistent(&self) -> Result<bool> {
+        Ok(get_iff(self.fd())?.1 & IFF_PERSIST != 0)
+    }
+
+    pub fn set_persistent(&self, on: bool) -> Result<()> {
+        set_int(self.fd(), TUNSETPERSIST, on.into(), "persistence")
+    }
+
     fn fd(&self) -> BorrowedFd<'_> {
         self.queues[0].as_fd()
     }
@@ -292,7 +335,7 @@ impl Tap {
             }
             let Some(p) = place.as_ref() else { continue };
             if !sure && p.ctl.hw_addr(&name).ok() != Some(self.hw_addr()?) {
-                return crate::fail!(
+                return fail!(
                     PERM,
                     "tap '{name}' is not in this network namespace, and to learn its own needs CAP_NET_ADMIN"
                 );
@@ -307,7 +350,7 @@ impl Tap {
             }
             last = Some(r);
         }
-        last.unwrap_or_else(|| crate::fail!(BUSY, "tap: the interface moves faster than it can be asked"))
+        last.unwrap_or_else(|| fail!(BUSY, "tap: the interface moves faster than it can be asked"))
     }
 
     /// By the descriptor: works in any namespace.
@@ -349,6 +392,11 @@ impl Tap {
         self.at(|c, _, n| c.set_promisc(n, on))
     }
 
+    /// IFF_* of net/if.h.
+    pub fn flags(&self) -> Result<u16> {
+        self.at(|c, _, n| c.flags(n))
+    }
+
     pub fn set_allmulti(&self, on: bool) -> Result<()> {
         self.at(|c, _, n| c.set_allmulti(n, on))
     }
@@ -366,84 +414,4 @@ impl Tap {
     pub fn set_carrier(&self, on: bool) -> Result<()> {
         set_int(self.fd(), TUNSETCARRIER, i32::from(on), "carrier")
     }
-}
-
-fn check_pattern(name: &str) -> Result<()> {
-    match name.matches('%').count() {
-        0 => iface::check_name(name),
-        1 if name.contains("%d") => iface::check_name(&name.replace("%d", "0")).and_then(|()| iface::check_name(name)),
-        _ => crate::invalid!("tap name '{name}': one '%d' and no other '%' may stand in it"),
-    }
-}
-
-fn open_dev() -> Result<OwnedFd> {
-    let r = std::fs::OpenOptions::new().read(true).write(true).custom_flags(libc::O_NONBLOCK).open(DEV);
-    r.map(OwnedFd::from).map_err(|e| {
-        let hint = match e.raw_os_error() {
-            Some(libc::ENOENT) | Some(libc::ENODEV) | Some(libc::ENXIO) => {
-                " (modprobe tun; a container must be given the device)"
-            }
-            Some(libc::EACCES) | Some(libc::EPERM) => " (the device file's mode, or the container's device rules)",
-            _ => "",
-        };
-        Error::from_io(&e, format!("open {DEV}{hint}"))
-    })
-}
-
-fn set_iff(fd: &OwnedFd, name: &str, flags: u16) -> Result<String, Errno> {
-    let mut r = iface::request(name);
-    r.ifr_ifru.ifru_flags = flags as libc::c_short;
-    // SAFETY: TUNSETIFF takes an ifreq without pointers and writes the name back.
-    unsafe { iface::ioctl(fd.as_fd(), TUNSETIFF, &mut r) }?;
-    Ok(iface::name_in(&r))
-}
-
-fn attach_error(e: Errno, o: &TapOptions<'_>, queue: usize) -> Error {
-    let hint = match e.0 {
-        libc::EPERM => " (needs CAP_NET_ADMIN, or a persistent device that belongs to this user)",
-        libc::EBUSY if o.attach => " (in use by another program)",
-        libc::EBUSY | libc::EEXIST => " (the name is in use)",
-        libc::EINVAL if o.attach => " (not a tap device, or one without multi_queue)",
-        libc::EINVAL => " (the name belongs to a device of another kind)",
-        libc::E2BIG => " (too many queues)",
-        _ => "",
-    };
-    Error::from_errno(e, format!("tap '{}' queue {queue}{hint}", o.name))
-}
-
-fn get_iff(fd: BorrowedFd<'_>) -> Result<(String, u16)> {
-    let mut r = iface::request("");
-    // SAFETY: TUNGETIFF takes an ifreq without pointers.
-    unsafe { iface::ioctl(fd, TUNGETIFF, &mut r) }.map_err(|e| {
-        let what = match e.0 {
-            libc::EBADFD => "its tap device is gone or was never attached",
-            libc::ENOTTY | libc::EINVAL => "not a descriptor of /dev/net/tun",
-            _ => "TUNGETIFF",
-        };
-        Error::from_errno(e, format!("descriptor {}: {what}", fd.as_raw_fd()))
-    })?;
-    // SAFETY: a successful TUNGETIFF filled this member.
-    Ok((iface::name_in(&r), unsafe { r.ifr_ifru.ifru_flags } as u16))
-}
-
-fn dev_netns(fd: BorrowedFd<'_>) -> Result<NetNs> {
-    // SAFETY: TUNGETDEVNETNS takes no argument and returns a new descriptor.
-    let ns = unsafe { libc::ioctl(fd.as_raw_fd(), TUNGETDEVNETNS) };
-    if ns < 0 {
-        return Err(Error::os("network namespace of a tap (TUNGETDEVNETNS, needs CAP_NET_ADMIN)"));
-    }
-    // SAFETY: a descriptor that was just made and is owned by nobody else.
-    NetNs::from_fd(unsafe { OwnedFd::from_raw_fd(ns) })
-}
-
-fn set_int(fd: BorrowedFd<'_>, req: libc::Ioctl, v: i32, what: &str) -> Result<()> {
-    // TUNSETPERSIST takes the value, the others a pointer to it (drivers/net/tun.c).
-    let r = if req == TUNSETPERSIST {
-        // SAFETY: an integer argument.
-        unsafe { libc::ioctl(fd.as_raw_fd(), req, libc::c_long::from(v)) }
-    } else {
-        // SAFETY: a pointer to an int that lives through the call.
-        unsafe { libc::ioctl(fd.as_raw_fd(), req, &raw const v) }
-    };
-    if r < 0 { Err(Error::os(format!("tap: set {what} to {v}"))) } else { Ok(()) }
 }

@@ -137,7 +137,7 @@ fn report_pin(spec: &LcoreSpec, to: Sender<Result<()>>) -> bool {
     ok
 }
 
-fn run(ctx: LcoreCtx, f: &(impl Fn(LcoreCtx) -> Result<()> + ?Sized)) -> Result<()> {
+pub(super) fn run(ctx: LcoreCtx, f: &(impl Fn(LcoreCtx) -> Result<()> + ?Sized)) -> Result<()> {
     let lcore = ctx.lcore;
     // Nothing of ours is touched after a panic but the lcore's number.
     catch_unwind(AssertUnwindSafe(|| f(ctx))).unwrap_or_else(|panic| panicked(lcore, panic))

@@ -89,11 +89,11 @@ impl<const N: usize> Burst<N> {
 
     /// Frees what is inside.
     pub fn clear(&mut self) {
-        for i in self.head..self.tail {
-            // SAFETY: as in `pop_front`.
-            unsafe { pool::free_packet(self.pkts[i]) };
-        }
+        let (head, n) = (self.head, self.len());
+        // Before they are freed: what a callback of theirs does must not free them again.
         (self.head, self.tail) = (0, 0);
+        // SAFETY: the entries between head and tail were packets of ours.
+        unsafe { pool::free_packets(self.pkts.as_ptr().wrapping_add(head), n) };
     }
 
     #[inline(always)]

@@ -17,7 +17,7 @@ use super::chain::{fresh, owned};
 use super::flags::{ATTACHED, EXTERNAL, INDIRECT, OF_SEGMENT, READ_ONLY};
 use super::layout::{ExtShared, NO_IOVA, RawMbuf};
 use super::owner::Mbuf;
-use crate::base::{Errno, Error, Result};
+use crate::base::{Error, Result};
 use crate::pool::{self, Pool, PoolInner};
 use crate::{fail, invalid, log_error};
 use core::ffi::c_void;
@@ -211,24 +211,25 @@ fn attach_owned<T: Send + 'static>(
         Err(e) => return Err((owner, e)),
     };
     let shared = ExtShared { free_cb: Some(drop_owned::<T>), opaque: null_mut(), refcnt: AtomicU32::new(1) };
-    let mut b = Box::new(Owned { shared, owner });
-    let (addr, len) = bytes(&mut b.owner);
-    let Ok(buf_len) = u16::try_from(len) else {
-        let text = format!("external buffer of {len} bytes, a segment has at most {}", u16::MAX);
-        return Err((b.owner, Error::new(Errno::MSGSIZE, text)));
-    };
-    let raw = Box::into_raw(b);
-    // SAFETY: `raw` is the live box, ours alone until the packet has it; `T` is kept unmoved in it, and with it its bytes.
+    let raw = Box::into_raw(Box::new(Owned { shared, owner }));
+    // SAFETY: `raw` is the live box, ours alone until the packet has it. The bytes are found through `raw`, and the box is
+    // neither moved nor looked into until the last packet drops it, so they stay where they are.
     unsafe {
         (*raw).shared.opaque = raw.cast();
-        match RawMbuf::attach_ext(m.as_ptr(), addr, NO_IOVA, buf_len, &raw mut (*raw).shared) {
-            Ok(()) => {}
+        let (addr, len) = bytes(&mut (*raw).owner);
+        let attached = match u16::try_from(len) {
+            Ok(len) => RawMbuf::attach_ext(m.as_ptr(), addr, NO_IOVA, len, &raw mut (*raw).shared).map(|()| len),
+            Err(_) => fail!(MSGSIZE, "external buffer of {len} bytes, a segment has at most {}", u16::MAX),
+        };
+        match attached {
+            Ok(len) => {
+                let p = m.as_ptr();
+                (*p).ol_flags |= flags;
+                (*p).data_len = len;
+                (*p).pkt_len = len.into();
+            }
             Err(e) => return Err((Box::from_raw(raw).owner, e)),
         }
-        let p = m.as_ptr();
-        (*p).ol_flags |= flags;
-        (*p).data_len = buf_len;
-        (*p).pkt_len = buf_len.into();
     }
     Ok(m)
 }
@@ -257,8 +258,8 @@ impl Mbuf {
     }
 
     /// As [`Mbuf::from_shared`], of bytes that `owner` alone holds (`Box<[u8]>`, `Vec<u8>`): they can be written.
-    pub fn from_owned<T: AsMut<[u8]> + Send + 'static>(pool: &Pool, mut_owner: T) -> Result<Mbuf, (T, Error)> {
-        attach_owned(pool, mut_owner, 0, |o| {
+    pub fn from_owned<T: AsMut<[u8]> + Send + 'static>(pool: &Pool, owner: T) -> Result<Mbuf, (T, Error)> {
+        attach_owned(pool, owner, 0, |o| {
             let bytes = o.as_mut();
             (bytes.as_mut_ptr(), bytes.len())
         })

@@ -31,6 +31,7 @@
 
 use core::ffi::c_void;
 use core::mem::offset_of;
+use core::sync::atomic::Ordering::Acquire;
 use core::sync::atomic::{AtomicU16, AtomicU32};
 
 /// `buf_iova` of memory that no device can reach.
@@ -101,28 +102,26 @@ const _: () = {
 };
 
 /// The eight bytes at offset 16 as one word: `data_off | refcnt << 16 | nb_segs << 32 | port << 48`.
-/// Receive writes the word in one store; free checks two of its fields in one compare.
+/// Receive writes the word in one store.
 #[inline(always)]
 pub const fn rearm_word(data_off: u16, refcnt: u16, nb_segs: u16, port: u16) -> u64 {
     let b = [data_off.to_ne_bytes(), refcnt.to_ne_bytes(), nb_segs.to_ne_bytes(), port.to_ne_bytes()];
     u64::from_ne_bytes([b[0][0], b[0][1], b[1][0], b[1][1], b[2][0], b[2][1], b[3][0], b[3][1]])
 }
 
-/// The bits of the rearm word that a packet must have for the quick way back to its pool, and their value.
-pub const QUICK_MASK: u64 = rearm_word(0, u16::MAX, u16::MAX, 0);
-pub const QUICK_WORD: u64 = rearm_word(0, 1, 1, 0);
-
 impl RawMbuf {
-    /// Reads the rearm word.
+    /// Zero where the packet is one segment that nobody else refers to: it may go the quick way back to its pool, if
+    /// its buffer is its own.
+    ///
+    /// Two loads, not one of the word: others may drop their references meanwhile, so `refcnt` is read as the atomic it is.
     ///
     /// # Safety
     /// `m` points to a live header that the caller owns.
     #[inline(always)]
-    pub unsafe fn rearm(m: *const RawMbuf) -> u64 {
-        // SAFETY: offset 16 is 8-aligned and 8 bytes long by the asserts above. The owner of a packet is the only
-        // one who writes its fields but refcnt, and refcnt changes under another owner only while it is above 1,
-        // where either value fails the quick test.
-        unsafe { m.byte_add(16).cast::<u64>().read() }
+    pub unsafe fn not_quick(m: *const RawMbuf) -> u16 {
+        // c: acquire pairs with the release of other owners' drops (pool::release), so that their last reads are over.
+        // SAFETY: the owner of a packet is the only one who writes its fields but refcnt.
+        unsafe { ((*m).refcnt.load(Acquire) ^ 1) | ((*m).nb_segs ^ 1) }
     }
 
     /// Writes the rearm word.
@@ -131,7 +130,8 @@ impl RawMbuf {
     /// `m` points to a header that the caller alone owns.
     #[inline(always)]
     pub unsafe fn set_rearm(m: *mut RawMbuf, word: u64) {
-        // SAFETY: as in `rearm`; sole ownership makes the plain store of refcnt sound.
+        // SAFETY: offset 16 is 8-aligned and 8 bytes long by the asserts above; sole ownership makes the plain store of
+        // refcnt sound.
         unsafe { m.byte_add(16).cast::<u64>().write(word) }
     }
 }
@@ -148,10 +148,12 @@ mod tests {
         unsafe { RawMbuf::set_rearm(&mut m, rearm_word(128, 1, 3, 7)) };
         assert_eq!((m.data_off, *m.refcnt.get_mut(), m.nb_segs, m.port), (128, 1, 3, 7));
         // SAFETY: as above.
-        let w = unsafe { RawMbuf::rearm(&m) };
-        assert_ne!(w & QUICK_MASK, QUICK_WORD);
+        assert_ne!(unsafe { RawMbuf::not_quick(&m) }, 0);
         m.nb_segs = 1;
         // SAFETY: as above.
-        assert_eq!(unsafe { RawMbuf::rearm(&m) } & QUICK_MASK, QUICK_WORD);
+        assert_eq!(unsafe { RawMbuf::not_quick(&m) }, 0);
+        *m.refcnt.get_mut() = 2;
+        // SAFETY: as above.
+        assert_ne!(unsafe { RawMbuf::not_quick(&m) }, 0);
     }
 }

@@ -1,8 +1,9 @@
 //! The owner of a packet: frees it on drop.
 
+use super::data::no_packet;
 use super::flags;
 use super::layout::RawMbuf;
-use crate::base::{Errno, Error, Result};
+use crate::base::Result;
 use crate::pool::{self, Pool};
 use core::mem::ManuallyDrop;
 use core::ptr::NonNull;
@@ -25,7 +26,7 @@ impl Mbuf {
         {
             return Ok(Mbuf(m));
         }
-        Err(empty(pool))
+        Err(no_packet(pool.inner()))
     }
 
     /// # Safety
@@ -92,10 +93,6 @@ impl Mbuf {
     pub fn is_foreign(&self) -> bool {
         self.flags() & flags::FOREIGN != 0
     }
-}
-
-pub(crate) fn empty(pool: &Pool) -> Error {
-    Error::new(Errno::NOMEM, format!("pool '{}' is empty: all {} packets are in use", pool.name(), pool.size()))
 }
 
 impl Drop for Mbuf {

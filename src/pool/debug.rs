@@ -97,19 +97,18 @@ impl DebugTable {
     }
 }
 
-/// Runs `f` over the room of a packet that is free.
-fn with_room<T>(pool: &PoolInner, m: *mut RawMbuf, f: impl FnOnce(&mut [u8]) -> T) -> Option<T> {
-    let p = pool.room_of(m);
-    // SAFETY: the room is `room` bytes of the pool's segment; its packet is free, so nobody else may use it.
-    (!p.is_null()).then(|| f(unsafe { core::slice::from_raw_parts_mut(p, pool.room.into()) }))
-}
-
 fn poison(pool: &PoolInner, m: *mut RawMbuf) {
-    with_room(pool, m, |r| r.fill(POISON));
+    let p = pool.room_of(m);
+    if !p.is_null() {
+        // SAFETY: the room is `room` bytes of the pool's segment; its packet is free, so nobody else may use it.
+        unsafe { p.write_bytes(POISON, pool.room.into()) };
+    }
 }
 
 fn poison_intact(pool: &PoolInner, m: *mut RawMbuf) -> bool {
-    with_room(pool, m, |r| r.iter().all(|&b| b == POISON)).unwrap_or(true)
+    let p = pool.room_of(m);
+    // SAFETY: as in `poison`.
+    p.is_null() || unsafe { core::slice::from_raw_parts(p, pool.room.into()) }.iter().all(|&b| b == POISON)
 }
 
 fn here() -> String {

@@ -2,7 +2,7 @@
 
 use super::cache::{Cache, CacheStats};
 use super::debug::DebugTable;
-use super::inner::{HEADROOM, MAX_CACHE, PoolHold, PoolInner, PoolRef};
+use super::inner::{HEADROOM, KEEPER, MAX_CACHE, PoolHold, PoolInner, PoolRef};
 use super::release;
 use crate::base::bits::CACHE_LINE;
 use crate::base::{Errno, Error, Result};
@@ -179,8 +179,7 @@ impl Pool {
         crate::base::cpu::membarrier_init();
         let (n, room) = (c.n as usize, c.room as usize);
         let stride = if room == 0 { 0 } else { stride_of(room, c.aligned_rooms) };
-        let seg_headers = Segment::private(n * size_of::<RawMbuf>(), c.pages)
-            .map_err(|e| e.context(format!("pool '{}': headers", c.name)))?;
+        // The rooms first: they are the larger part, so that a pool too large for the machine is refused untouched.
         let seg_rooms = match n.checked_mul(stride) {
             Some(0) => None,
             Some(len) => Some(
@@ -189,6 +188,8 @@ impl Pool {
             ),
             None => return invalid!("pool '{}': {n} rooms of {stride} bytes do not fit into memory", c.name),
         };
+        let seg_headers = Segment::private(n * size_of::<RawMbuf>(), c.pages)
+            .map_err(|e| e.context(format!("pool '{}': headers", c.name)))?;
         let ring = Ring::new(&c.name, c.n, Sync::Multi, Sync::Multi, true)?;
         let debug = c.debug.unwrap_or(DEBUG.load(Relaxed)).then(|| DebugTable::new(c.n));
         let inner = PoolInner::new(
@@ -305,13 +306,14 @@ impl Pool {
                 // SAFETY: shut above.
                 drained += unsafe { c.drain(pool) };
             }
-            for line in self.outstanding() {
-                log_warn!("pool '{}' closes with {line}", pool.name);
-            }
             pool.closed.store(true, Release);
         }
+        // Without the lock: a log callback may use the pool.
+        for line in self.outstanding() {
+            log_warn!("pool '{}' closes with {line}", pool.name);
+        }
         // SAFETY: the drained headers' references and the handle's own, whose caller forgets it.
-        unsafe { (*self.0.as_ptr()).drop_refs(drained + 1) };
+        unsafe { (*self.0.as_ptr()).drop_words(drained as u64 + KEEPER) };
         Ok(())
     }
 }

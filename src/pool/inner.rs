@@ -8,7 +8,7 @@ use crate::mbuf::RawMbuf;
 use crate::mem::Segment;
 use crate::ring::Ring;
 use core::ptr::NonNull;
-use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering::*};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering::*};
 use std::sync::Mutex;
 
 /// Bytes before the data of a fresh packet: what AF_XDP takes of each frame (XDP_PACKET_HEADROOM, linux/bpf.h).
@@ -17,6 +17,10 @@ pub const HEADROOM: u16 = 256;
 pub const MAX_CACHE: usize = 512;
 /// What a program must be able to hold beside the queues.
 const LEAST_BURST: u64 = 32;
+
+/// What a keeper adds to `refs`.
+pub(super) const KEEPER: u64 = 1 << KEEPER_SHIFT | 1;
+const KEEPER_SHIFT: u32 = 40;
 
 /// The pool behind its handles. Lives until the handle, every queue and every packet are gone.
 #[repr(C, align(128))]
@@ -32,10 +36,11 @@ pub struct PoolInner {
     pub(super) ring: Ring,
     pub(super) caches: [AtomicPtr<Cache>; MAX_SLOTS],
     pub(super) debug: Option<Box<DebugTable>>,
-    /// One for the handle, one for each queue, one for each header that is not in the ring. Who drops the last frees.
-    refs: AtomicUsize,
+    /// Low 40 bits: one for each header that is not in the ring, and for each keeper (the handle, a queue, a holder).
+    /// High 24 bits: the keepers again. One word, so that a look at it never takes a keeper for a packet. Who drops the
+    /// last frees.
+    refs: AtomicU64,
     pub(super) queues: AtomicU32,
-    holders: AtomicU32,
     /// Packets that configured queues hold while they run.
     reserved: AtomicU32,
     pub(super) closed: AtomicBool,
@@ -78,9 +83,8 @@ impl PoolInner {
             caches: [const { AtomicPtr::new(core::ptr::null_mut()) }; MAX_SLOTS],
             debug,
             // The handle, and every header until it is put into the ring for the first time.
-            refs: AtomicUsize::new(1 + n as usize),
+            refs: AtomicU64::new(KEEPER + u64::from(n)),
             queues: AtomicU32::new(0),
-            holders: AtomicU32::new(0),
             reserved: AtomicU32::new(0),
             closed: AtomicBool::new(false),
             control: Mutex::new(()),
@@ -199,6 +203,15 @@ impl PoolInner {
     /// # Safety
     /// The caller held these references.
     pub(super) unsafe fn drop_refs(&self, n: usize) {
+        // SAFETY: as this function's.
+        unsafe { self.drop_words(n as u64) };
+    }
+
+    /// As [`Self::drop_refs`], of headers and of keepers at [`KEEPER`] each.
+    ///
+    /// # Safety
+    /// As there.
+    pub(super) unsafe fn drop_words(&self, n: u64) {
         if n != 0 && self.refs.fetch_sub(n, AcqRel) == n {
             let p = core::ptr::from_ref(self).cast_mut();
             super::handle::forget(p);
@@ -248,7 +261,7 @@ impl PoolInner {
         // SAFETY: `out` has room for `n`; MaybeUninit<*mut ()> has the size of a pointer.
         let slots = unsafe { core::slice::from_raw_parts_mut(out.cast::<core::mem::MaybeUninit<*mut ()>>(), n) };
         let got = self.ring.dequeue_burst(slots);
-        self.refs.fetch_add(got, AcqRel);
+        self.refs.fetch_add(got as u64, AcqRel);
         if let Some(debug) = &self.debug {
             for i in 0..got {
                 // SAFETY: the first `got` entries were written.
@@ -273,8 +286,13 @@ impl PoolInner {
 
     #[cold]
     fn make_cache(&self, slot: u32) -> Option<&Cache> {
+        // Before the lock: where there are no caches, this is the way of every packet.
+        if self.cache_size == 0 || self.debug.is_some() || self.closed.load(Relaxed) {
+            return None;
+        }
         let _control = self.control.lock().unwrap_or_else(|e| e.into_inner());
-        if self.closed.load(Relaxed) || self.debug.is_some() || self.cache_size == 0 {
+        // Again: closing shuts the caches that it finds under the lock, and there must be none after that.
+        if self.closed.load(Relaxed) {
             return None;
         }
         let fresh = Box::into_raw(Cache::new(self.cache_size.into()));
@@ -296,11 +314,10 @@ impl PoolInner {
     /// above the size, exact while nothing moves.
     pub fn in_use(&self) -> u32 {
         let cached: usize = self.each_cache().map(|(_, c)| c.len()).sum();
-        let keepers = usize::from(!self.closed.load(Acquire))
-            + self.queues.load(Acquire) as usize
-            + self.holders.load(Acquire) as usize;
-        let out = self.refs.load(Acquire).saturating_sub(keepers).saturating_sub(cached);
-        out.min(self.n as usize) as u32
+        let refs = self.refs.load(Acquire);
+        let (all, keepers) = (refs & ((1 << KEEPER_SHIFT) - 1), refs >> KEEPER_SHIFT);
+        let out = all.saturating_sub(keepers).saturating_sub(cached as u64);
+        out.min(self.n.into()) as u32
     }
 }
 
@@ -326,7 +343,7 @@ unsafe impl Sync for PoolRef {}
 impl PoolRef {
     /// Counts a queue onto the pool.
     pub(super) fn new(inner: &PoolInner) -> PoolRef {
-        inner.refs.fetch_add(1, AcqRel);
+        inner.refs.fetch_add(KEEPER, AcqRel);
         inner.queues.fetch_add(1, AcqRel);
         PoolRef(NonNull::from(inner))
     }
@@ -352,7 +369,7 @@ impl Drop for PoolRef {
         // Through the pointer: the pool may be gone before `drop_refs` returns, and no reference may outlive it.
         self.queues.fetch_sub(1, AcqRel);
         // SAFETY: our one reference, dropped once.
-        unsafe { (*self.0.as_ptr()).drop_refs(1) };
+        unsafe { (*self.0.as_ptr()).drop_words(KEEPER) };
     }
 }
 
@@ -365,12 +382,7 @@ unsafe impl Send for PoolHold {}
 impl PoolHold {
     /// None where the pool is about to be freed.
     pub(super) fn try_new(pool: &PoolInner) -> Option<PoolHold> {
-        // First, so that a count of packets in between is low by one rather than high.
-        pool.holders.fetch_add(1, AcqRel);
-        if pool.refs.fetch_update(AcqRel, Acquire, |r| (r != 0).then_some(r + 1)).is_err() {
-            pool.holders.fetch_sub(1, AcqRel);
-            return None;
-        }
+        pool.refs.fetch_update(AcqRel, Acquire, |r| (r != 0).then_some(r + KEEPER)).ok()?;
         Some(PoolHold(NonNull::from(pool)))
     }
 
@@ -390,8 +402,7 @@ impl core::ops::Deref for PoolHold {
 
 impl Drop for PoolHold {
     fn drop(&mut self) {
-        self.holders.fetch_sub(1, AcqRel);
         // SAFETY: our one reference, dropped once; through the pointer, as in PoolRef.
-        unsafe { (*self.0.as_ptr()).drop_refs(1) };
+        unsafe { (*self.0.as_ptr()).drop_words(KEEPER) };
     }
 }

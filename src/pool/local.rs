@@ -2,11 +2,10 @@
 
 use super::cache::Cache;
 use super::inner::{PoolHold, PoolInner, PoolRef};
-use super::release::{free_packet, pool_of};
+use super::release::{free_packets, pool_of};
 use super::slot::NO_SLOT;
 use crate::mbuf::RawMbuf;
 use crate::mbuf::flags::ATTACHED;
-use crate::mbuf::layout::{QUICK_MASK, QUICK_WORD};
 
 /// A receive queue's side: takes headers.
 pub struct RxPool {
@@ -100,7 +99,7 @@ impl TxRecycler {
             // SAFETY: `pkts` is valid for `n`, and the caller owns the packets.
             unsafe {
                 let m = *pkts.add(i);
-                odd |= (RawMbuf::rearm(m) & QUICK_MASK) ^ QUICK_WORD;
+                odd |= u64::from(RawMbuf::not_quick(m));
                 odd |= (*m).ol_flags & ATTACHED;
                 odd |= ((*m).pool.addr() ^ self.pool.addr()) as u64;
             }
@@ -131,9 +130,7 @@ impl TxRecycler {
                     self.pool = self.hold.as_ref().map_or(core::ptr::null(), PoolHold::as_ptr);
                 }
             }
-            for i in 0..n {
-                free_packet(*pkts.add(i));
-            }
+            free_packets(pkts, n);
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::inner::{HEADROOM, PoolInner};
 use super::slot;
 use crate::mbuf::flags::{ATTACHED, EXTERNAL, INDIRECT};
-use crate::mbuf::layout::{ExtShared, NO_IOVA, NO_PORT, QUICK_MASK, QUICK_WORD, RawMbuf, rearm_word};
+use crate::mbuf::layout::{ExtShared, NO_IOVA, NO_PORT, RawMbuf, rearm_word};
 use core::sync::atomic::Ordering::*;
 
 /// The pool a header belongs to.
@@ -76,7 +76,7 @@ unsafe fn put_raw(pool: &PoolInner, objs: *const *mut RawMbuf, n: usize) {
 pub unsafe fn free_packet(m: *mut RawMbuf) {
     // SAFETY: the caller owns the packet.
     unsafe {
-        if RawMbuf::rearm(m) & QUICK_MASK == QUICK_WORD && (*m).ol_flags & ATTACHED == 0 {
+        if RawMbuf::not_quick(m) == 0 && (*m).ol_flags & ATTACHED == 0 {
             put_raw(pool_of(m), &m, 1);
         } else {
             free_chain(m);
@@ -91,15 +91,88 @@ pub unsafe fn free_packet(m: *mut RawMbuf) {
 #[cold]
 #[inline(never)]
 pub unsafe fn free_chain(m: *mut RawMbuf) {
-    let mut m = m;
-    while !m.is_null() {
-        // SAFETY: each segment belongs to the packet; `next` is read before the segment is let go.
+    let mut batch = Batch::new();
+    // SAFETY: the caller owns the packet; what is in the batch is free.
+    unsafe {
+        batch.push_chain(m);
+        batch.flush();
+    }
+}
+
+/// Frees `n` whole packets, of any pools, on any thread: headers of one pool that follow each other go back together.
+///
+/// # Safety
+/// `pkts` holds `n` packets that the caller owns and does not use again.
+pub unsafe fn free_packets(pkts: *const *mut RawMbuf, n: usize) {
+    let mut batch = Batch::new();
+    for i in 0..n {
+        // SAFETY: `pkts` is valid for `n`, and the caller owns the packets.
         unsafe {
-            let next = (*m).next;
-            if let Some(seg) = release_segment(m) {
-                put_raw(pool_of(seg), &seg, 1);
+            let m = *pkts.add(i);
+            if RawMbuf::not_quick(m) == 0 && (*m).ol_flags & ATTACHED == 0 {
+                batch.push(m);
+            } else {
+                batch.push_chain(m);
             }
-            m = next;
+        }
+    }
+    // SAFETY: what is in the batch is free.
+    unsafe { batch.flush() };
+}
+
+const BATCH: usize = 32;
+
+/// Free headers of one pool, on their way back to it. They keep the pool alive until then.
+struct Batch {
+    objs: [*mut RawMbuf; BATCH],
+    len: usize,
+    pool: *const core::ffi::c_void,
+}
+
+impl Batch {
+    fn new() -> Batch {
+        Batch { objs: [core::ptr::null_mut(); BATCH], len: 0, pool: core::ptr::null() }
+    }
+
+    /// Lets go of each segment of a packet, by `next` alone.
+    ///
+    /// # Safety
+    /// The caller owns the packet.
+    unsafe fn push_chain(&mut self, mut m: *mut RawMbuf) {
+        while !m.is_null() {
+            // SAFETY: each segment belongs to the packet; `next` is read before the segment is let go.
+            unsafe {
+                let next = (*m).next;
+                if let Some(seg) = release_segment(m) {
+                    self.push(seg);
+                }
+                m = next;
+            }
+        }
+    }
+
+    /// # Safety
+    /// `m` is free, and as it lies in its pool.
+    #[inline(always)]
+    unsafe fn push(&mut self, m: *mut RawMbuf) {
+        // SAFETY: `m` is a live header.
+        let pool = unsafe { (*m).pool };
+        if self.len >= BATCH || !core::ptr::eq(pool, self.pool) {
+            // SAFETY: what was pushed is free.
+            unsafe { self.flush() };
+            self.pool = pool;
+        }
+        self.objs[self.len] = m;
+        self.len += 1;
+    }
+
+    /// # Safety
+    /// As [`Self::push`], for what was pushed.
+    unsafe fn flush(&mut self) {
+        if self.len != 0 {
+            // SAFETY: free headers of one pool, which they keep.
+            unsafe { put_raw(pool_of(self.objs[0]), self.objs.as_ptr(), self.len) };
+            self.len = 0;
         }
     }
 }

@@ -1,8 +1,24 @@
 use super::*;
 use crate::mbuf::Mbuf;
 
-fn pool(name: &str, n: u32, cache: u32) -> Pool {
-    Pool::new(PoolConfig { name: name.into(), n, cache, ..PoolConfig::default() }).unwrap()
+pub(super) fn pool(name: &str, n: u32, cache: u32) -> Pool {
+    Pool::new(PoolConfig { name: name.into(), n, cache, room: 512, ..PoolConfig::default() }).unwrap()
+}
+
+/// True once `f` is, within ten seconds. A listing on another thread keeps every pool for as long as it looks.
+pub(super) fn soon(f: impl Fn() -> bool) -> bool {
+    let until = std::time::Instant::now() + std::time::Duration::from_secs(10);
+    while !f() {
+        if std::time::Instant::now() > until {
+            return false;
+        }
+        std::thread::yield_now();
+    }
+    true
+}
+
+pub(super) fn gone(name: &str) -> bool {
+    soon(|| !list().iter().any(|i| i.name == name))
 }
 
 #[test]
@@ -41,5 +57,5 @@ fn a_packet_outlives_its_pool() {
     assert!(p.close().is_ok());
     assert!(list().iter().any(|i| i.name == "outlive" && i.in_use == 1));
     drop(m);
-    assert!(!list().iter().any(|i| i.name == "outlive"));
+    assert!(gone("outlive"));
 }

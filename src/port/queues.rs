@@ -125,6 +125,13 @@ impl RxPoller<'_> {
         unsafe { b.fill(|p, n| self.q.row.burst(p, n)) }
     }
 
+    /// As [`Self::burst`], at most `n` packets.
+    #[inline(always)]
+    pub fn burst_up_to<const N: usize>(&mut self, b: &mut Burst<N>, n: u16) -> usize {
+        // SAFETY: as above; fewer than the room is allowed.
+        unsafe { b.fill(|p, room| self.q.row.burst(p, room.min(n))) }
+    }
+
     pub fn port(&self) -> Port {
         self.q.port()
     }

@@ -1,1 +1,3 @@
 //! Checked views of protocol headers. No unsafe.
+
+pub mod eth;
