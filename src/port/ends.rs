@@ -393,7 +393,10 @@ impl TxEnd {
         inner.started
     }
 
+    /// Called by the owner. Rings what is staged: nobody might come back to do it.
     pub(super) fn unbind(&self) {
+        // SAFETY: the calling thread owns the queue.
+        unsafe { self.row.flush(crate::driver::FlushCause::Explicit as u8) };
         let mut inner = self.inner.lock().unwrap_or_else(|e| e.into_inner());
         self.owner.set(None);
         inner.q.ctx().bind(slot::NO_SLOT);
