@@ -11,6 +11,7 @@ use crate::driver::Driver;
 #[rustfmt::skip] // One line a driver, whatever the length.
 pub static DRIVERS: &[&Driver] = &[
     &null::DRIVER,
+    &pcap::DRIVER,
     &ring::DRIVER,
     &tap::DRIVER,
 ];

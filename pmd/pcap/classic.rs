@@ -10,7 +10,7 @@ use pcap_parser::pcap::{parse_pcap_frame, parse_pcap_frame_be, parse_pcap_header
 use super::reader::{CaptureInfo, Counts, Found, check_linktype, without_fcs};
 use super::source::{Fill, Source};
 use super::{Format, LINKTYPE_ETHERNET, MAX_RECORD, stamp};
-use crate::base::Result;
+use crate::driver::Result;
 
 const FILE_HEADER: usize = 24;
 const RECORD_HEADER: usize = 16;

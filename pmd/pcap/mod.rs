@@ -1,6 +1,16 @@
-//! Capture files: the codec under the `net_pcap` driver.
+//! `net_pcap`: capture files and interfaces as ports. The driver, and under it the codec.
 //!
 //! ```text
+//! args     the device keys
+//! device   probe, limits, link, counters of the kernel
+//! feed     a file's records, read as they go or held in memory
+//! schedule when a record may be handed out
+//! rx       receive from files
+//! stage    packets taken and not written yet
+//! sink     a file that is written to, and what a failed write did to it
+//! tx       send to files
+//! live     receive from and send to interfaces
+//!
 //! source   a file, FIFO or device as a window of bytes that only moves forward
 //! classic  pcap records            (draft-ietf-opsawg-pcap)
 //! ng       pcapng blocks           (draft-ietf-opsawg-pcapng)
@@ -17,11 +27,22 @@ pub mod pace;
 pub mod reader;
 pub mod writer;
 
+mod args;
 mod classic;
+mod device;
+mod feed;
+mod live;
 mod ng;
+mod rx;
+mod schedule;
+mod sink;
 mod source;
+mod stage;
 mod stamp;
+mod tx;
 
+pub use device::DRIVER;
+pub use feed::{FIFO_LIMIT, MAX_REPLAY};
 pub use pace::Pace;
 pub use reader::{CaptureInfo, Counts, Next, Reader, Record};
 pub use writer::{Encoder, Writer};

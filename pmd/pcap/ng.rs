@@ -22,7 +22,7 @@ use super::reader::{CaptureInfo, Counts, Found, check_linktype, without_fcs};
 use super::source::{Fill, Source};
 use super::stamp::Scale;
 use super::{Format, LINKTYPE_ETHERNET, MAX_BLOCK, MAX_INTERFACES, MAX_RECORD};
-use crate::base::Result;
+use crate::driver::Result;
 
 /// The same in both byte orders.
 pub(super) const SECTION: u32 = 0x0a0d_0d0a;

@@ -2,13 +2,15 @@
 
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
+use std::time::Duration;
 
 use super::classic::{Classic, MAGICS, word};
 use super::ng::{self, Ng};
 use super::source::{Fill, Source, errno_of};
 use super::{Format, LINKTYPE_ETHERNET};
-use crate::base::{Errno, Error, Result};
+use crate::driver::{Errno, Error, Result};
 
 /// One packet of a capture. Borrowed from the reader's buffer until the next call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,6 +84,8 @@ pub struct Reader {
     parser: Parser,
     info: CaptureInfo,
     counts: Counts,
+    /// The packet that `next` found last: index, length, stamp, original length.
+    last: Option<(usize, u32, u64, u32)>,
 }
 
 impl Reader {
@@ -100,9 +104,40 @@ impl Reader {
         if file.metadata().is_ok_and(|m| m.is_dir()) {
             return Err(Error::new(Errno(libc::EISDIR), format!("'{}' is a directory, not a capture", path.display())));
         }
+        Reader::start(Source::new(file, path))
+    }
+
+    /// As [`Reader::open`], non-blocking: the header of a FIFO is waited for within `limit`, and from then on
+    /// [`Reader::next`] says [`Next::NotYet`] where nothing waits. -ETIMEDOUT where no header came.
+    pub fn open_within(path: &Path, limit: Duration) -> Result<Reader> {
+        let file = File::options()
+            .read(true)
+            .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY)
+            .open(path)
+            .map_err(|e| Error::new(errno_of(&e), format!("open '{}': {e}", path.display())))?;
+        let kind = file.metadata().map_err(|e| Error::from_io(&e, format!("stat '{}'", path.display())))?.file_type();
+        if kind.is_dir() {
+            return Reader::from_file(file, path);
+        }
         let mut src = Source::new(file, path);
+        if kind.is_fifo() {
+            src.wait_for_writer(limit)?;
+        }
+        let mut r = Reader::start(src)?;
+        r.src.do_not_wait();
+        Ok(r)
+    }
+
+    fn start(mut src: Source) -> Result<Reader> {
         let (parser, info) = start(&mut src)?;
-        Ok(Reader { src, parser, info, counts: Counts::default() })
+        Ok(Reader { src, parser, info, counts: Counts::default(), last: None })
+    }
+
+    /// The record that [`Reader::next`] gave last, once more; None where it gave none.
+    #[inline]
+    pub fn last(&self) -> Option<Record<'_>> {
+        let (index, len, ts_ns, orig_len) = self.last?;
+        Some(Record { ts_ns, data: self.src.span(index, len as usize), orig_len })
     }
 
     /// The next packet, or how the file ends.
@@ -111,12 +146,14 @@ impl Reader {
     /// when asked again. Any other error is that of read(2). Allocates only to grow to the longest record so far.
     #[allow(clippy::should_implement_trait)] // The record is borrowed from the reader; an Iterator cannot lend.
     pub fn next(&mut self) -> Result<Next<'_>> {
+        self.last = None;
         let found = match &mut self.parser {
             Parser::Classic(p) => p.next(&mut self.src, &mut self.counts)?,
             Parser::Ng(p) => p.next(&mut self.src, &mut self.counts)?,
         };
         Ok(match found {
             Found::Packet { index, len, ts_ns, orig_len } => {
+                self.last = Some((index, len, ts_ns, orig_len));
                 Next::Record(Record { ts_ns, data: self.src.span(index, len as usize), orig_len })
             }
             Found::Eof => Next::Eof,
@@ -128,6 +165,7 @@ impl Reader {
     /// Back to the first record. -ESPIPE on a FIFO, or what [`Reader::open`] says if the file has changed.
     pub fn rewind(&mut self) -> Result<()> {
         self.src.rewind()?;
+        self.last = None;
         (self.parser, self.info) = start(&mut self.src)?;
         Ok(())
     }

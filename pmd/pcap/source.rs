@@ -5,10 +5,13 @@
 
 use std::fs::File;
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
+use std::os::fd::AsFd;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use super::MAX_BLOCK;
-use crate::base::{Errno, Error, Result};
+use crate::driver::{Errno, Error, Result, fail};
+use crate::sock::wait_readable;
 
 /// One read(2) brings this much where there is so much.
 const WINDOW: usize = 256 * 1024;
@@ -31,6 +34,8 @@ pub(super) struct Source {
     end: usize,
     /// Offset in the file of `buf[start]`.
     pos: u64,
+    /// A non-blocking source is waited for until then.
+    wait: Option<Instant>,
 }
 
 /// The errno of `e`; EINVAL where std refused the path itself (a NUL byte in it).
@@ -40,7 +45,7 @@ pub(super) fn errno_of(e: &std::io::Error) -> Errno {
 
 impl Source {
     pub(super) fn new(file: File, path: &Path) -> Source {
-        Source { file, name: path.display().to_string(), buf: vec![0; WINDOW], start: 0, end: 0, pos: 0 }
+        Source { file, name: path.display().to_string(), buf: vec![0; WINDOW], start: 0, end: 0, pos: 0, wait: None }
     }
 
     /// Makes at least `n` bytes visible in [`Source::bytes`], reading as long as it takes. The window grows to the largest
@@ -62,11 +67,33 @@ impl Source {
                 Ok(0) => return Ok(Fill::Short(self.end)),
                 Ok(got) => self.end += got,
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
-                Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(Fill::NotYet),
+                Err(e) if e.kind() == ErrorKind::WouldBlock => match self.wait {
+                    None => return Ok(Fill::NotYet),
+                    Some(until) => self.wait_readable(until)?,
+                },
                 Err(e) => return Err(Error::new(errno_of(&e), format!("read '{}': {e}", self.name))),
             }
         }
         Ok(Fill::Ready)
+    }
+
+    /// A FIFO that nobody has opened for writing reads as if it had ended: waits for its first bytes, and makes
+    /// [`Source::fill`] wait too until [`Source::do_not_wait`].
+    pub(super) fn wait_for_writer(&mut self, limit: Duration) -> Result<()> {
+        let until = Instant::now() + limit;
+        self.wait = Some(until);
+        self.wait_readable(until)
+    }
+
+    pub(super) fn do_not_wait(&mut self) {
+        self.wait = None;
+    }
+
+    fn wait_readable(&self, until: Instant) -> Result<()> {
+        if wait_readable(self.file.as_fd(), until.saturating_duration_since(Instant::now()))? {
+            return Ok(());
+        }
+        fail!(TIMEDOUT, "'{}': no capture header came: is something writing to it?", self.name)
     }
 
     /// What is visible.

@@ -66,7 +66,7 @@ pub(super) fn read(bytes: &[u8]) -> (Vec<Packet>, End) {
     drain(&mut Reader::open(&t.0).unwrap())
 }
 
-pub(super) fn refusal(bytes: &[u8]) -> crate::base::Error {
+pub(super) fn refusal(bytes: &[u8]) -> crate::driver::Error {
     Reader::open(&Temp::of(bytes).0).unwrap_err()
 }
 

@@ -10,7 +10,7 @@ use arrayvec::ArrayVec;
 
 use super::source::errno_of;
 use super::{Format, LINKTYPE_ETHERNET, MAX_RECORD};
-use crate::base::{Error, Result};
+use crate::driver::{Error, Result};
 
 /// Bytes in front of a packet: 16 in classic pcap, 28 in pcapng.
 pub const MAX_HEAD: usize = 28;
@@ -134,6 +134,16 @@ impl Encoder {
             }
         }
         h
+    }
+
+    /// Bytes in the file of a packet of `len` bytes, with all that stands around it.
+    #[inline]
+    pub fn size(&self, len: u32) -> u32 {
+        let cap_len = len.min(self.snaplen);
+        match self.format {
+            Format::Pcap => cap_len + 16,
+            Format::PcapNg => block_len(cap_len),
+        }
     }
 
     /// What stands around a packet of `len` bytes, over all its segments.

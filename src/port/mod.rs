@@ -9,6 +9,9 @@ mod port;
 mod queues;
 pub mod row;
 mod stats;
+#[cfg(test)]
+mod tests;
+pub mod wrap;
 
 pub use events::events_fd;
 pub use poll_group::{MAX_GROUP, PollGroup};
