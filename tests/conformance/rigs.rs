@@ -5,6 +5,7 @@
 use crate::refdev;
 use crate::support::run::unique;
 use burstline::driver::{DevArgs, Driver};
+use burstline::pmd::pcap::{Next, Reader, Writer};
 use burstline::port::Port;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -54,7 +55,7 @@ pub trait Rig: Sync {
 }
 
 /// Every rig.
-const RIGS: &[&dyn Rig] = &[&RefRig, &NullRig];
+const RIGS: &[&dyn Rig] = &[&RefRig, &NullRig, &PcapRig];
 
 /// Runs `f` for every driver there is; a failure names the driver.
 pub fn each(f: impl Fn(&dyn Rig)) {
@@ -114,6 +115,63 @@ impl Far for NullFar {
     }
     fn sent(&mut self) -> Option<Vec<Vec<u8>>> {
         None
+    }
+}
+
+/// Files: what arrives is in the capture from the start, what leaves is read from the other one.
+struct PcapRig;
+
+impl Rig for PcapRig {
+    fn name(&self) -> &'static str {
+        "net_pcap"
+    }
+    fn open(&self, ask: &Ask) -> (Port, Box<dyn Far>) {
+        let dir = std::env::temp_dir().join(format!("burstline-rig-{}-{}", std::process::id(), unique()));
+        std::fs::create_dir_all(&dir).unwrap();
+        let mut args = String::new();
+        for q in 0..ask.n_rx {
+            let path = dir.join(format!("in{q}.pcap"));
+            let mut w = Writer::create(&path, 0).unwrap();
+            for i in 0..if q == 0 { ask.offer } else { 0 } {
+                w.write(i as u64, &[&crate::bench::frame(i as u32, ask.len)]).unwrap();
+            }
+            w.flush().unwrap();
+            args += &format!(",rx_pcap={}", path.display());
+        }
+        let out: Vec<_> = (0..ask.n_tx).map(|q| dir.join(format!("out{q}.pcap"))).collect();
+        out.iter().for_each(|path| args += &format!(",tx_pcap={}", path.display()));
+        let port = probe("net_pcap", &args);
+        let out = out.iter().map(|path| Reader::open(path).unwrap()).collect();
+        (port, Box::new(PcapFar { dir, out, offered: ask.offer as u64 }))
+    }
+}
+
+struct PcapFar {
+    dir: std::path::PathBuf,
+    out: Vec<Reader>,
+    offered: u64,
+}
+
+impl Far for PcapFar {
+    fn offer(&mut self) {}
+    fn offered(&mut self) -> Option<u64> {
+        Some(self.offered)
+    }
+    fn sent(&mut self) -> Option<Vec<Vec<u8>>> {
+        let mut all = Vec::new();
+        for r in &mut self.out {
+            // Only whole records are ever in the file; its end is looked at again at the next call.
+            while let Next::Record(f) = r.next().unwrap() {
+                all.push(f.data.to_vec());
+            }
+        }
+        Some(all)
+    }
+}
+
+impl Drop for PcapFar {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.dir);
     }
 }
 
