@@ -8,7 +8,7 @@ use burstline::driver::{DevArgs, Event};
 use burstline::mbuf::{Burst, Mbuf};
 use burstline::pmd::tap::DRIVER;
 use burstline::pool::slot::ThreadSlot;
-use burstline::port::PortConfig;
+use burstline::port::{Port, PortConfig};
 use std::time::Duration;
 use support::need;
 use support::netns::NetNs;
@@ -40,7 +40,7 @@ fn two_taps_moved_to_namespaces_after_start_carry_a_ping() {
         p.stop().unwrap();
         assert!(!ns.ip(&["link", "show", name]).stdout.contains(",UP"), "stop reaches the interface where it is");
         p.close().unwrap();
-        assert!(!ns.has_link(name), "close takes the interface away");
+        assert!(vanishes(ns, name), "close takes the interface away");
     }
     assert_eq!(pool.available(), 1024);
     assert!(pool.free().is_ok());
@@ -251,7 +251,7 @@ fn packets_sent_before_a_close_are_all_with_the_kernel() {
     drop(tx);
     let last = attach(&ns, "iface=cl0,persist=0");
     last.close().unwrap();
-    assert!(!ns.has_link("cl0"));
+    assert!(vanishes(&ns, "cl0"));
 }
 
 #[test]
@@ -418,7 +418,7 @@ fn a_renamed_and_moved_interface_is_still_controlled() {
     p.start().unwrap();
     assert!(other.ip(&["-d", "link", "show", "mv9"]).stdout.contains("numqueues"));
     p.close().unwrap();
-    assert!(!other.has_link("mv9") && ns.has_link("mv9") && other.has_link("mv0"));
+    assert!(vanishes(&other, "mv9") && ns.has_link("mv9") && other.has_link("mv0"));
 }
 
 #[test]
@@ -508,7 +508,7 @@ fn ready_made_descriptors_with_an_index_above_65535_make_a_port() {
     p.close().unwrap();
     assert!(ns.has_link("hi0"), "the helper's descriptors are still open");
     drop(fds);
-    assert!(!ns.has_link("hi0"));
+    assert!(vanishes(&ns, "hi0"));
 }
 
 #[test]
@@ -532,8 +532,66 @@ fn bad_arguments_are_refused_with_value_and_limit() {
     bad("iface=lo", &["lo"]);
     let held = attach(&ns, "iface=held0");
     bad("iface=held0", &["held0", "belongs to a program"]);
+    // Nor is a persistent one, with queues of any kind.
+    let kept = attach(&ns, "iface=kept0,persist=1");
+    bad("iface=kept0", &["kept0", "belongs to a program"]);
+    kept.configure(&PortConfig::default()).unwrap();
+    let pool = pool(256);
+    setup(&kept, &pool, 1, 1);
+    kept.start().unwrap();
+    bad("iface=kept0", &["kept0", "belongs to a program"]);
+    kept.close().unwrap();
+    ns.ip(&["tuntap", "add", "dev", "single0", "mode", "tap"]);
+    let single = attach(&ns, "iface=single0");
+    assert_eq!(single.info().device.max_rx_queues, 1);
+    bad("iface=single0", &["single0", "in use"]);
+    single.close().unwrap();
+    ns.ip(&["tuntap", "add", "dev", "tun0", "mode", "tun"]);
+    bad("iface=tun0", &["tun0"]);
     held.close().unwrap();
     let defaults = attach(&ns, "mac=02:00:00:00:00:42");
     assert_eq!((defaults.info().device.if_name.as_deref(), defaults.mac()[5]), (Some("dtap0"), 0x42));
     defaults.close().unwrap();
+}
+
+#[test]
+fn without_privilege_a_helpers_descriptors_carry_packets() {
+    needs_tap!();
+    let ns = NetNs::new("bl-tap-nopriv");
+    let pool = pool(256);
+    let fds = open_with_index(&ns, "np0", 99, 2);
+    ns.no_ipv6("np0");
+    let name = |up: bool| format!("net_tap{},fds={}:{}", 9000 + u32::from(up), raw(&fds[0]), raw(&fds[1]));
+    // The helper's interface where we are, and in a namespace that we may not look into.
+    for here in [true, false] {
+        ns.up("np0");
+        let args = DevArgs::parse(&name(here)).unwrap();
+        let work = || {
+            let dev = (DRIVER.probe)(&args)?;
+            let p = Port::attach(&args.name, &DRIVER, dev)?;
+            p.configure(&PortConfig { n_rx: 2, n_tx: 2, ..PortConfig::default() })?;
+            setup(&p, &pool, 2, 2);
+            p.start()?;
+            let slot = ThreadSlot::register()?;
+            let mut rx: Vec<_> = (0..2).map(|q| p.rx_queue(q).unwrap().bind(&slot)).collect();
+            let mut tx = p.tx_queue(1)?.bind(&slot);
+            let s = privileged(|| Peer::on(&ns, "np0"));
+            (0..40).for_each(|port| s.send(&udp_frame(port)));
+            assert_eq!(rx.iter_mut().map(drain).sum::<u64>(), 40);
+            assert_eq!(send(&mut tx, &pool, &frame(60, &[])), 1);
+            assert_eq!(s.next(), frame(60, &[]));
+            assert_eq!((p.mtu(), p.link().up), (1500, here));
+            assert_eq!(p.set_mtu(1400).unwrap_err().errno(), Errno::PERM);
+            p.stop()?;
+            p.close()
+        };
+        let unprivileged = || as_nobody(work);
+        if here {
+            in_ns(&ns, || std::thread::scope(|s| s.spawn(unprivileged).join().unwrap()))
+        } else {
+            std::thread::scope(|s| s.spawn(unprivileged).join().unwrap())
+        }
+        .unwrap();
+    }
+    assert_eq!(pool.available(), 256);
 }

@@ -122,7 +122,7 @@ impl NullRx {
             left -= len;
             match &mut head {
                 None => head = Some(seg),
-                Some(h) => h.chain(seg).ok()?,
+                Some(h) => h.try_chain(seg).ok()?,
             }
         }
         head
@@ -157,17 +157,14 @@ impl TxQueue for NullTx {
 impl TxHot<PLAIN> for NullTx {
     #[inline(always)]
     fn burst<const MORE: bool>(&mut self, batch: &mut TxBatch<'_>) {
-        // One pass: count, and see whether anything is odd.
-        let (n, mut bytes, mut sound) = (batch.len(), 0u64, self.link.load(Relaxed));
-        for m in batch.pkts() {
-            bytes += m.pkt_len() as u64;
-            sound &= self.ctx.is_plain(m);
+        let n = batch.len() as u64;
+        if self.link.load(Relaxed)
+            && let Some(bytes) = batch.recycle_plain(&mut self.ctx)
+        {
+            self.ctx.sent(n, bytes);
+        } else {
+            self.one_by_one(batch);
         }
-        if !sound {
-            return self.one_by_one(batch);
-        }
-        batch.recycle(n, &mut self.ctx);
-        self.ctx.sent(n as u64, bytes);
     }
 
     fn flush(&mut self, _cause: FlushCause) -> u32 {
@@ -204,6 +201,7 @@ impl NullTx {
             }
             n += 1;
             bytes += m.pkt_len() as u64;
+            self.ctx.done(m);
         }
         self.ctx.sent(n, bytes);
     }

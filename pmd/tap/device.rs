@@ -1,6 +1,7 @@
 //! The control side: every request goes to the interface by its name and namespace of now.
 
-use super::kernel::{MAX_SEGS, Tap, TapOptions};
+use super::idle;
+use super::kernel::{MAX_FRAME, MAX_SEGS, Tap, TapOptions};
 use super::rx::TapRx;
 use super::tx::TapTx;
 use super::{AROUND_MTU, KEYS, MAX_PORT_QUEUES, MAX_TX_SEGS, Shared};
@@ -10,19 +11,23 @@ use std::sync::Arc;
 
 /// tun.c: MAX_MTU less its Ethernet header.
 const MTU: (u32, u32) = (68, 65_521);
+/// What is taken for the MTU where it cannot be read (descriptors from another namespace, without privilege).
+const USUAL_MTU: u32 = 1500;
 
 struct TapDevice {
     tap: Tap,
     shared: Arc<Shared>,
     config: DeviceConfig,
     max_queues: u16,
+    /// The queues are descriptors that were given to us: there are no others.
+    ready_made: bool,
     /// Rooms of the receive queues' pools, the smallest.
     room: u32,
     /// Of the last answer, for when the interface is gone.
     mac: [u8; 6],
     mtu: u32,
     /// The interface's count of frames that it could not queue for us, when it was opened, and since.
-    dropped_before: u64,
+    dropped_before: Option<u64>,
     dropped: u64,
 }
 
@@ -53,17 +58,18 @@ pub(super) fn probe(args: &DevArgs) -> Result<Box<dyn Device>> {
         None => 1,
     };
     let events = EventSink::default();
-    let shared = Arc::new(Shared { max_frame: 0.into(), gone: false.into(), multi_queue, events });
+    let shared = Arc::new(Shared { max_frame: (MAX_FRAME as u32).into(), gone: false.into(), multi_queue, events });
     let config = DeviceConfig::default();
     let mut d = TapDevice {
         tap,
         shared,
         config,
         max_queues,
+        ready_made: args.str("fds")?.is_some(),
         room: u32::MAX,
         mac: [0; 6],
-        mtu: 0,
-        dropped_before: 0,
+        mtu: USUAL_MTU,
+        dropped_before: None,
         dropped: 0,
     };
     d.set_up(mac, mtu.map(|m| m as u32), carrier, persist).map_err(of)?;
@@ -77,11 +83,8 @@ fn open(name: &str) -> Result<Tap> {
     if name.contains('%') || !fresh.as_ref().is_err_and(taken) {
         return fresh;
     }
-    let tap = Tap::open(&TapOptions { name, n_queues: 1, attach: true })?;
-    if !tap.is_persistent()? {
-        return fail!(BUSY, "tap '{name}' belongs to a program that runs");
-    }
-    Ok(tap)
+    idle::check(name)?;
+    Tap::open(&TapOptions { name, n_queues: 1, attach: true })
 }
 
 /// Copies of the descriptors that `fds=` names, so that the program's own stay its own.
@@ -124,7 +127,12 @@ impl TapDevice {
             self.tap.set_persistent(on)?;
         }
         self.attach(0)?;
-        self.dropped_before = self.tap.stats()?.tx_dropped;
+        // With descriptors from a helper the interface may be in a namespace that we may not look into.
+        match self.tap.stats() {
+            Ok(s) => self.dropped_before = Some(s.tx_dropped),
+            Err(e) if e.errno() == Errno::PERM => log_warn!("its drops will not be counted: {e}"),
+            Err(e) => return Err(e),
+        }
         self.read_mtu();
         self.mac = self.tap.mac()?;
         Ok(())
@@ -160,7 +168,7 @@ impl TapDevice {
     /// Whether frames of an MTU fit into what the receive queues have.
     fn check_room(&self, mtu: u32, room: u32) -> Result<()> {
         let most = if self.config.scatter { room.saturating_mul(MAX_SEGS as u32) } else { room };
-        let frame = (mtu + AROUND_MTU).min(super::kernel::MAX_FRAME as u32);
+        let frame = (mtu + AROUND_MTU).min(MAX_FRAME as u32);
         if frame > most {
             let (how, hint) = if self.config.scatter { (MAX_SEGS, "") } else { (1, ", or ask for scattered receive") };
             return invalid!(
@@ -176,7 +184,7 @@ impl Device for TapDevice {
         DeviceInfo {
             max_rx_queues: self.max_queues,
             max_tx_queues: self.max_queues,
-            tx_max_len: super::kernel::MAX_FRAME as u32,
+            tx_max_len: MAX_FRAME as u32,
             tx_max_segs: MAX_TX_SEGS as u16,
             mtu: MTU,
             caps: Caps::PROMISC
@@ -193,7 +201,7 @@ impl Device for TapDevice {
 
     fn configure(&mut self, c: &DeviceConfig) -> Result<()> {
         let n = usize::from(c.n_rx.max(c.n_tx));
-        if self.max_queues == MAX_PORT_QUEUES || self.tap.queues().len() < n {
+        if !self.ready_made {
             self.tap.resize(n)?;
         }
         self.attach(0)?;
@@ -233,16 +241,28 @@ impl Device for TapDevice {
         // The MTU may have been set from outside; a frame that does not fit is dropped and counted.
         self.read_mtu();
         self.attach(self.config.n_rx.into())?;
-        self.tap.set_up(true)
+        match self.tap.set_up(true) {
+            // Whoever holds the privilege sets it up: before, or later.
+            Err(e) if e.errno() == Errno::PERM => {
+                if !self.link().up {
+                    log_warn!("{e}: nothing is received or sent until it is up");
+                }
+                Ok(())
+            }
+            r => r,
+        }
     }
 
     /// Down first: then the queues' stop finds an end of what the kernel holds.
     fn stop(&mut self) -> Result<()> {
-        let r = self.tap.set_up(false);
-        if r.is_err() {
-            self.look_if_gone();
+        match self.tap.set_up(false) {
+            Err(e) if e.errno() == Errno::PERM => Ok(()),
+            Err(e) => {
+                self.look_if_gone();
+                if self.shared.is_gone() { Ok(()) } else { Err(e) }
+            }
+            Ok(()) => Ok(()),
         }
-        r
     }
 
     fn link(&mut self) -> Link {
@@ -308,8 +328,8 @@ impl Device for TapDevice {
     }
 
     fn stats(&mut self) -> DeviceStats {
-        if let Ok(s) = self.tap.stats() {
-            self.dropped = s.tx_dropped.saturating_sub(self.dropped_before);
+        if let (Some(before), Ok(s)) = (self.dropped_before, self.tap.stats()) {
+            self.dropped = s.tx_dropped.saturating_sub(before);
         }
         DeviceStats { imissed: self.dropped, ..DeviceStats::default() }
     }

@@ -79,6 +79,13 @@ impl AsFd for TapQueue {
     }
 }
 
+#[cfg(test)]
+impl From<OwnedFd> for TapQueue {
+    fn from(fd: OwnedFd) -> TapQueue {
+        TapQueue { fd: Arc::new(fd) }
+    }
+}
+
 impl TapQueue {
     /// Reads one frame across `bufs` (at most [`MAX_SEGS`], else EINVAL's class).
     ///

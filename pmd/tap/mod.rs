@@ -2,9 +2,12 @@
 //! sent here the kernel receives.
 
 mod device;
+mod idle;
 pub mod kernel;
 mod rx;
 mod sys;
+#[cfg(test)]
+mod tests;
 mod tx;
 
 use crate::driver::*;
@@ -56,6 +59,10 @@ impl Shared {
 
     fn set_mtu(&self, mtu: u32) {
         self.max_frame.store(mtu.saturating_add(AROUND_MTU).min(kernel::MAX_FRAME as u32), Relaxed);
+    }
+
+    fn is_gone(&self) -> bool {
+        self.gone.load(Relaxed)
     }
 
     /// The interface was deleted: said once.

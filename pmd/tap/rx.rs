@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 const ONE: u8 = 0;
 const CHAIN: u8 = 1;
 
-/// How long stop reads what the kernel still holds.
-const DRAIN_LIMIT: Duration = Duration::from_secs(1);
+/// How long stop reads what the kernel still holds: for the case that the interface could not be set down.
+const DRAIN_LIMIT: Duration = Duration::from_millis(250);
 
 pub(super) struct TapRx {
     ctx: RxCtx,
@@ -74,7 +74,7 @@ impl TapRx {
         let (mut head, mut more) = cut()?;
         while more != 0 {
             let (seg, after) = cut()?;
-            head.chain(seg).ok()?;
+            head.try_chain(seg).ok()?;
             more = after;
         }
         Some(head)

@@ -1,7 +1,7 @@
 //! What the port layer gives each queue: pool, counters, and the deferral's few fields.
 
 use super::counters::{FlushCause, RxCounters, TxCounters};
-use crate::mbuf::layout::{RawMbuf, rearm_word};
+use crate::mbuf::layout::{RawMbuf, fresh_words, rearm_word};
 use crate::mbuf::{Mbuf, check};
 use crate::pool::{HEADROOM, PoolRef, RxPool, TxRecycler};
 use core::mem::MaybeUninit;
@@ -37,6 +37,13 @@ impl RxCtx {
         &self.counters
     }
 
+    /// For a queue around a queue that changes what is received: from here on the context counts into a block of its
+    /// own, the second; the first is the port's, and the caller keeps it.
+    pub fn split_counters(&mut self) -> (Arc<RxCounters>, Arc<RxCounters>) {
+        let own = Arc::new(RxCounters::default());
+        (core::mem::replace(&mut self.counters, own.clone()), own)
+    }
+
     /// The queue works for this thread slot from now on. Called by the port layer.
     pub fn bind(&mut self, slot: u32) {
         self.pool.bind(slot);
@@ -48,17 +55,12 @@ impl RxCtx {
     pub fn alloc(&mut self, out: &mut [MaybeUninit<Mbuf>], len: u16) -> usize {
         let len = len.min(self.pool.pool().data_room());
         let p = out.as_mut_ptr().cast::<*mut RawMbuf>();
-        let rearm = self.rearm;
+        let fresh = fresh_words(self.rearm, len);
         // SAFETY: Mbuf is transparent over the pointer; `out` has room. The headers taken are ours alone.
         unsafe {
             let n = self.pool.take(p, out.len());
             for i in 0..n {
-                let m = *p.add(i);
-                RawMbuf::set_rearm(m, rearm);
-                (*m).ol_flags = 0;
-                (*m).packet_type = 0;
-                (*m).pkt_len = len.into();
-                (*m).data_len = len;
+                RawMbuf::set_fresh(*p.add(i), fresh);
             }
             n
         }
@@ -129,6 +131,10 @@ impl TxCtx {
     #[inline(always)]
     pub fn counters(&self) -> &TxCounters {
         &self.counters
+    }
+    /// For a queue around a queue, which counts there what it takes itself.
+    pub fn shared_counters(&self) -> Arc<TxCounters> {
+        self.counters.clone()
     }
     /// Packets staged and not yet announced.
     #[inline(always)]
@@ -224,6 +230,24 @@ impl TxCtx {
     pub unsafe fn recycle(&mut self, pkts: *const *mut RawMbuf, n: usize) {
         // SAFETY: the caller's promise; the queue's thread is the bound slot's.
         unsafe { self.recycler.free(pkts, n) };
+    }
+
+    /// Frees packets that are done, if all are plain; returns their bytes.
+    ///
+    /// # Safety
+    /// As [`Self::recycle`] where Some is returned; else nothing was done.
+    #[inline(always)]
+    pub(super) unsafe fn recycle_plain(&mut self, pkts: *const *mut RawMbuf, n: usize) -> Option<u64> {
+        // SAFETY: as above.
+        unsafe { self.recycler.free_plain(pkts, n, self.max_len) }
+    }
+
+    /// Frees a packet that is done.
+    #[inline(always)]
+    pub fn done(&mut self, m: Mbuf) {
+        let p = m.into_raw().as_ptr();
+        // SAFETY: ours, and used by nobody else.
+        unsafe { self.recycle(&p, 1) };
     }
 
     /// Frees a packet that cannot be sent, and counts it.

@@ -96,12 +96,38 @@ impl<'a> TxBatch<'a> {
         }
     }
 
+    /// Offers the next `n` (at most all) packets to another queue's send function, for a queue around a queue. Those it
+    /// takes leave the batch; returns how many.
+    ///
+    /// # Safety
+    /// `f` and `queue` are of one entry of a queue that lives, and that the calling thread alone uses.
+    #[inline]
+    pub unsafe fn offer(&mut self, n: usize, f: TxBurstFn, queue: *mut c_void) -> usize {
+        let n = n.min(self.len()).min(u16::MAX.into()) as u16;
+        // SAFETY: the caller's promise; the next `n` are live packets, of which the function takes the first so many.
+        unsafe {
+            let took = f(queue, self.next, n).min(n);
+            self.next = self.next.add(took.into());
+            took.into()
+        }
+    }
+
     /// Takes the next `n` (at most all) packets and frees them: they are done.
     #[inline(always)]
     pub fn recycle(&mut self, n: usize, ctx: &mut TxCtx) {
         let s = self.take_raw(n);
         // SAFETY: taken from the caller just now, and used by nobody else.
         unsafe { ctx.recycle(s.as_ptr(), s.len()) };
+    }
+
+    /// Takes every packet and frees it, if all are plain: sound, of one segment, of the pool seen last, and neither empty
+    /// nor too long. Returns their bytes. None: nothing was taken, look at them one by one.
+    #[inline(always)]
+    pub fn recycle_plain(&mut self, ctx: &mut TxCtx) -> Option<u64> {
+        // SAFETY: they are the caller's until Some is returned, and leave the batch then.
+        let bytes = unsafe { ctx.recycle_plain(self.next, self.len()) }?;
+        self.next = self.end;
+        Some(bytes)
     }
 }
 

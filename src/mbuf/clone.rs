@@ -10,7 +10,7 @@
 //!
 //! # Memory order
 //!
-//! Counting up needs no order (relaxed): who counts up holds a reference already, and hands the new one on by other means.
+//! Counting up needs no order (relaxed; but see `share`): who counts up holds a reference already, and hands the new one on by other means.
 //! Counting down is edges c and d of `pool::release`.
 
 use super::chain::{fresh, owned};
@@ -49,6 +49,11 @@ unsafe fn share(m: *mut RawMbuf) -> Result<(u64, *mut c_void)> {
         match (*m).ol_flags & ATTACHED {
             EXTERNAL => {
                 let shared = (*m).shinfo.cast::<ExtShared>();
+                // d: acquire, as below.
+                if (*shared).refcnt.load(Acquire) == 1 {
+                    (*shared).refcnt.store(2, Relaxed);
+                    return Ok((EXTERNAL, shared.cast()));
+                }
                 let up = (*shared).refcnt.fetch_update(Relaxed, Relaxed, |r| r.checked_add(1));
                 match up {
                     Ok(_) => Ok((EXTERNAL, shared.cast())),
@@ -57,6 +62,12 @@ unsafe fn share(m: *mut RawMbuf) -> Result<(u64, *mut c_void)> {
             }
             flag => {
                 let owner = if flag == 0 { m } else { (*m).shinfo.cast::<RawMbuf>() };
+                // Ours is the only reference, so nobody else counts: no locked instruction. c: acquire, since the plain
+                // store ends the release sequence of who dropped theirs; our own drop passes their reads on.
+                if (*owner).refcnt.load(Acquire) == 1 {
+                    (*owner).refcnt.store(2, Relaxed);
+                    return Ok((INDIRECT, owner.cast()));
+                }
                 let up = (*owner).refcnt.fetch_update(Relaxed, Relaxed, |r| r.checked_add(1));
                 match up {
                     Ok(_) => Ok((INDIRECT, owner.cast())),

@@ -84,14 +84,15 @@ impl RawMbuf {
     }
 
     /// -EBUSY where others refer to the bytes of segment `m`, -EACCES where they must not be written at all.
+    #[inline]
     pub(super) unsafe fn may_write(m: *const RawMbuf) -> Result<()> {
         // SAFETY: the caller owns `m`.
         unsafe {
             if (*m).ol_flags & READ_ONLY != 0 {
-                return fail!(ACCES, "the segment's buffer is read-only: write to a copy");
+                return read_only();
             }
             if !RawMbuf::is_exclusive(m) {
-                return fail!(BUSY, "other packets refer to the segment's bytes: write to a copy");
+                return shared();
             }
         }
         Ok(())
@@ -109,7 +110,7 @@ impl RawMbuf {
             RawMbuf::may_write(m)?;
             let room = RawMbuf::headroom(m);
             if len > room {
-                return fail!(NOSPC, "prepend of {len} bytes, the headroom has {room}");
+                return no_room("prepend", len, "the headroom", room);
             }
             let Some(pkt_len) = (*m).pkt_len.checked_add(len as u32) else { return too_long((*m).pkt_len, len) };
             let Some(data_len) = (*m).data_len.checked_add(len as u16) else { return too_long((*m).data_len, len) };
@@ -133,7 +134,7 @@ impl RawMbuf {
             RawMbuf::may_write(last)?;
             let room = RawMbuf::tailroom(last);
             if len > room {
-                return fail!(NOSPC, "append of {len} bytes, the last segment has room for {room}");
+                return no_room("append", len, "the room behind the last segment", room);
             }
             let Some(pkt_len) = (*m).pkt_len.checked_add(len as u32) else { return too_long((*m).pkt_len, len) };
             let at = RawMbuf::data_ptr(last).wrapping_add((*last).data_len.into());
@@ -153,7 +154,7 @@ impl RawMbuf {
         unsafe {
             let have = usize::from((*m).data_len);
             if len > have {
-                return invalid!("cut of {len} bytes at the front, the first segment has {have}");
+                return too_far(len, have);
             }
             (*m).data_off += len as u16;
             (*m).data_len -= len as u16;
@@ -361,6 +362,26 @@ impl RawMbuf {
 #[cold]
 pub(super) fn no_packet(pool: &PoolInner) -> Error {
     Error::new(Errno::NOMEM, format!("pool '{}' is empty: all {} packets are in use", pool.name(), pool.size()))
+}
+
+#[cold]
+fn no_room<V>(what: &str, len: usize, place: &str, room: usize) -> Result<V> {
+    fail!(NOSPC, "{what} of {len} bytes, {place} has {room}")
+}
+
+#[cold]
+fn too_far<V>(len: usize, have: usize) -> Result<V> {
+    invalid!("cut of {len} bytes at the front, the first segment has {have}")
+}
+
+#[cold]
+fn read_only<V>() -> Result<V> {
+    fail!(ACCES, "the segment's buffer is read-only: write to a copy")
+}
+
+#[cold]
+fn shared<V>() -> Result<V> {
+    fail!(BUSY, "other packets refer to the segment's bytes: write to a copy")
 }
 
 #[cold]

@@ -109,7 +109,27 @@ pub const fn rearm_word(data_off: u16, refcnt: u16, nb_segs: u16, port: u16) -> 
     u64::from_ne_bytes([b[0][0], b[0][1], b[1][0], b[1][1], b[2][0], b[2][1], b[3][0], b[3][1]])
 }
 
+/// Bytes 16 to 47 of a fresh packet of one segment: the rearm word, no flags, no type, both lengths, no tag, no hash.
+#[inline(always)]
+pub const fn fresh_words(rearm: u64, len: u16) -> [u64; 4] {
+    let (long, short) = ((len as u32).to_ne_bytes(), len.to_ne_bytes());
+    let w2 = u64::from_ne_bytes([0, 0, 0, 0, long[0], long[1], long[2], long[3]]);
+    let w3 = u64::from_ne_bytes([short[0], short[1], 0, 0, 0, 0, 0, 0]);
+    [rearm, 0, w2, w3]
+}
+
 impl RawMbuf {
+    /// Writes bytes 16 to 47: two stores of 16 bytes where the machine has them.
+    ///
+    /// # Safety
+    /// `m` points to a header that the caller alone owns.
+    #[inline(always)]
+    pub unsafe fn set_fresh(m: *mut RawMbuf, words: [u64; 4]) {
+        // SAFETY: offset 16 is 8-aligned, and 32 bytes follow it by the asserts above; sole ownership makes the plain
+        // store of refcnt sound.
+        unsafe { m.byte_add(16).cast::<[u64; 4]>().write(words) }
+    }
+
     /// Zero where the packet is one segment that nobody else refers to: it may go the quick way back to its pool, if
     /// its buffer is its own.
     ///

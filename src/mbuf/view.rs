@@ -18,12 +18,14 @@ impl Mbuf {
     }
 
     /// Bytes free in front of the packet.
+    #[inline]
     pub fn headroom(&self) -> usize {
         // SAFETY: we own the packet.
         unsafe { RawMbuf::headroom(self.as_ptr()) }
     }
 
     /// Bytes free behind the packet: in its last segment.
+    #[inline]
     pub fn tailroom(&self) -> usize {
         // SAFETY: we own the packet.
         unsafe { RawMbuf::tailroom(RawMbuf::last_seg(self.as_ptr())) }
@@ -31,6 +33,7 @@ impl Mbuf {
 
     /// Grows the packet at the front by `len` bytes, and gives them; they hold what was there. See [`RawMbuf::prepend`];
     /// -EACCES too where the bytes are FOREIGN.
+    #[inline]
     pub fn prepend(&mut self, len: usize) -> Result<&mut [u8]> {
         // SAFETY: we own the packet; the bytes are its own alone (prepend refuses shared ones), and no peer writes them.
         unsafe {
@@ -40,6 +43,7 @@ impl Mbuf {
     }
 
     /// Grows the packet at the end by `len` bytes, as [`Mbuf::prepend`] at the front. The last segment takes them all.
+    #[inline]
     pub fn append(&mut self, len: usize) -> Result<&mut [u8]> {
         // SAFETY: as in `prepend`, for the last segment.
         unsafe {
@@ -49,6 +53,7 @@ impl Mbuf {
     }
 
     /// Cuts `len` bytes off the front; see [`RawMbuf::adj`].
+    #[inline]
     pub fn adj(&mut self, len: usize) -> Result<()> {
         // SAFETY: we own the packet.
         unsafe { RawMbuf::adj(self.as_ptr(), len) }
@@ -130,6 +135,7 @@ impl Mbuf {
 }
 
 /// -EACCES where a peer can still write the bytes of segment `m`.
+#[inline]
 unsafe fn no_peer(m: *const RawMbuf) -> Result<()> {
     // SAFETY: the caller owns the segment.
     if unsafe { (*m).ol_flags } & FOREIGN != 0 {

@@ -10,6 +10,18 @@
 //!
 //! The owner brackets each operation with `in_op`. Whoever closes the pool sets `cap` to 0, makes every thread pass a
 //! fence, and waits for `in_op` to be 0: from then on the owner sees `cap` 0 and touches neither `len` nor `objs`.
+//!
+//! # Memory order
+//!
+//! | edge | this side | that side | what it carries |
+//! |---|---|---|---|
+//! | a | owner: `in_op` = 1, light fence, loads `cap` | closer: `cap` = 0, heavy fence, loads `in_op` | one of the two sees the other's store |
+//! | b | owner: `in_op` = 0, release | closer: loads `in_op` 0, acquire | the owner's writes to `len` and `objs` |
+//!
+//! A slot's next thread gets the cache through the slot's own flag (`slot::end`, `slot::register_current`).
+//!
+//! ThreadSanitizer knows neither membarrier(2) nor fences. It may be run here all the same, without a false report: each
+//! plain access of `objs` is ordered by b, by the control lock, or by the slot's flag. What it cannot see is a missing a.
 
 use super::inner::{MAX_CACHE, PoolInner};
 use crate::base::cpu;

@@ -2,7 +2,7 @@
 
 use super::cache::Cache;
 use super::debug::DebugTable;
-use super::slot::{MAX_SLOTS, NO_SLOT};
+use super::slot::MAX_SLOTS;
 use crate::log_error;
 use crate::mbuf::RawMbuf;
 use crate::mem::Segment;
@@ -172,8 +172,14 @@ impl PoolInner {
         let put = self.ring.enqueue_burst(objs);
         if put != n {
             // The ring holds every header there is, so this is a header put twice.
-            log_error!("pool '{}': {} of {n} headers did not fit into a ring of {}", self.name, n - put, self.n);
+            self.complain_of_twice(n, put);
         }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn complain_of_twice(&self, n: usize, put: usize) {
+        log_error!("pool '{}': {} of {n} headers did not fit into a ring of {}", self.name, n - put, self.n);
     }
 
     /// Sets packets aside for a queue that holds `n` while it runs, and a burst. -ENOSPC with the number needed.
@@ -273,10 +279,8 @@ impl PoolInner {
 
     /// The cache of `slot`, made at its first use. None where the pool is closed, tracks its packets, or has no caches.
     pub(super) fn cache_for(&self, slot: u32) -> Option<&Cache> {
-        if slot == NO_SLOT {
-            return None;
-        }
-        let p = self.caches[slot as usize].load(Acquire);
+        // NO_SLOT is none of them: one compare serves for both.
+        let p = self.caches.get(slot as usize)?.load(Acquire);
         if p.is_null() {
             return self.make_cache(slot);
         }

@@ -113,6 +113,44 @@ impl TxRecycler {
         }
     }
 
+    /// Frees `n` packets and returns their bytes, if every one is sound, of one segment and of 1 to `max_len` bytes.
+    /// None: nothing was done, or only looked at. One pass for drivers that are done with a packet as they take it.
+    ///
+    /// # Safety
+    /// As [`Self::free`], if Some is returned; else the packets stay the caller's.
+    #[inline(always)]
+    pub unsafe fn free_plain(&mut self, pkts: *const *mut RawMbuf, n: usize, max_len: u32) -> Option<u64> {
+        let pool = self.pool.addr();
+        let (mut odd, mut fit, mut longest, mut bytes) = (0u64, 0i32, 0u32, 0u64);
+        for i in 0..n {
+            // SAFETY: `pkts` is valid for `n`, and the caller owns the packets.
+            unsafe {
+                let m = *pkts.add(i);
+                let (pkt_len, data_len) = ((*m).pkt_len, u32::from((*m).data_len));
+                odd |= u64::from(RawMbuf::not_quick(m));
+                odd |= (*m).ol_flags & ATTACHED;
+                odd |= ((*m).pool.addr() ^ pool) as u64;
+                odd |= u64::from(pkt_len ^ data_len);
+                // Negative where the data passes the buffer's end, or the packet is empty.
+                fit |= i32::from((*m).buf_len) - i32::from((*m).data_off) - data_len as i32;
+                fit |= pkt_len as i32 - 1;
+                longest = longest.max(pkt_len);
+                bytes += u64::from(pkt_len);
+            }
+        }
+        if odd != 0 || fit < 0 || longest > max_len {
+            return None;
+        }
+        if n != 0 {
+            if self.pool.is_null() {
+                return None;
+            }
+            // SAFETY: as in `free`.
+            unsafe { (*self.cache).put(&*self.pool, pkts, n) };
+        }
+        Some(bytes)
+    }
+
     #[cold]
     #[inline(never)]
     unsafe fn free_slow(&mut self, pkts: *const *mut RawMbuf, n: usize) {

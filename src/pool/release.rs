@@ -162,8 +162,11 @@ impl Batch {
             unsafe { self.flush() };
             self.pool = pool;
         }
-        self.objs[self.len] = m;
-        self.len += 1;
+        // Always there, by the check above; without an index that could panic.
+        if let Some(o) = self.objs.get_mut(self.len) {
+            *o = m;
+            self.len += 1;
+        }
     }
 
     /// # Safety
@@ -171,7 +174,7 @@ impl Batch {
     unsafe fn flush(&mut self) {
         if self.len != 0 {
             // SAFETY: free headers of one pool, which they keep.
-            unsafe { put_raw(pool_of(self.objs[0]), self.objs.as_ptr(), self.len) };
+            unsafe { put_raw(&*self.pool.cast::<PoolInner>(), self.objs.as_ptr(), self.len) };
             self.len = 0;
         }
     }

@@ -41,15 +41,23 @@ impl Owner {
     }
 
     /// True where another thread than the owner calls; says so once.
-    fn is_foreign(&self, what: &str) -> bool {
+    fn is_foreign(&self, what: &'static str, port: u16, queue: u16) -> bool {
         let (owner, me) = (self.thread.load(Relaxed), thread_id());
         if owner == 0 || owner == me {
             return false;
         }
         if !self.complained.swap(true, Relaxed) {
-            log_error!("{what} belongs to thread {owner} and is used by thread {me}: the call does nothing");
+            Owner::complain(what, port, queue, owner, me);
         }
         true
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn complain(what: &str, port: u16, queue: u16, owner: u64, me: u64) {
+        log_error!(
+            "{what} queue {queue} of port {port} belongs to thread {owner} and is used by thread {me}: the call does nothing"
+        );
     }
 }
 
@@ -118,7 +126,7 @@ unsafe extern "C" fn rx_detour(end: *mut c_void, pkts: *mut *mut RawMbuf, n: u16
 
 #[inline(always)]
 unsafe fn rx_checked_inner(end: &RxEnd, pkts: *mut *mut RawMbuf, n: u16) -> u16 {
-    if end.check.load(Relaxed) && end.owner.is_foreign(&format!("receive queue {} of port {}", end.queue, end.port)) {
+    if end.check.load(Relaxed) && end.owner.is_foreign("receive", end.port, end.queue) {
         return 0;
     }
     // SAFETY: the caller's promises.
@@ -348,7 +356,7 @@ impl TxEnd {
     }
 
     fn is_foreign(&self) -> bool {
-        self.check.load(Relaxed) && self.owner.is_foreign(&format!("send queue {} of port {}", self.queue, self.port))
+        self.check.load(Relaxed) && self.owner.is_foreign("send", self.port, self.queue)
     }
 
     #[inline(always)]

@@ -9,6 +9,7 @@ mod port;
 mod queues;
 pub mod row;
 mod stats;
+pub mod wrap;
 
 pub use events::events_fd;
 pub use poll_group::{MAX_GROUP, PollGroup};

@@ -2,7 +2,7 @@
 #![allow(dead_code)]
 
 use crate::support::netns::NetNs;
-use crate::support::run::unique;
+use crate::support::run::{unique, wait_until};
 use burstline::base::{Errno, Result};
 use burstline::driver::DevArgs;
 use burstline::mbuf::{Burst, Mbuf};
@@ -56,7 +56,15 @@ impl Drop for OwnPort {
 pub fn attach(ns: &NetNs, args: &str) -> OwnPort {
     let name = format!("net_tap{}", unique());
     let args = DevArgs::parse(&format!("{name},{args}")).unwrap();
-    let dev = in_ns(ns, || (DRIVER.probe)(&args)).unwrap();
+    // A program that another test starts holds copies of this process's descriptors from its fork to its exec, so an
+    // interface may outlive its port by that.
+    let end = Instant::now() + Duration::from_secs(5);
+    let dev = loop {
+        match in_ns(ns, || (DRIVER.probe)(&args)) {
+            Err(e) if e.errno() == Errno::BUSY && Instant::now() < end => std::thread::sleep(Duration::from_millis(5)),
+            r => break r.unwrap(),
+        }
+    };
     OwnPort(Port::attach(&name, &DRIVER, dev).unwrap())
 }
 
@@ -102,10 +110,13 @@ pub struct Peer(PacketSocket);
 
 impl Peer {
     pub fn new(ns: &NetNs, p: &Port) -> Peer {
-        let name = p.info().device.if_name.unwrap();
+        Peer::on(ns, &p.info().device.if_name.unwrap())
+    }
+
+    pub fn on(ns: &NetNs, name: &str) -> Peer {
         let s = in_ns(ns, || {
             let o = PacketOptions { qdisc_bypass: true, ..PacketOptions::default() };
-            PacketSocket::open(Ctl::new()?.index_of(&name)?, &o)
+            PacketSocket::open(Ctl::new()?.index_of(name)?, &o)
         });
         Peer(s.unwrap())
     }
@@ -167,6 +178,11 @@ pub fn receive_packet(rx: &mut RxPoller<'_>) -> Mbuf {
 #[track_caller]
 pub fn receive(rx: &mut RxPoller<'_>) -> Vec<u8> {
     receive_packet(rx).to_vec()
+}
+
+/// True once the interface is gone; see [`attach`] for why that may take a moment.
+pub fn vanishes(ns: &NetNs, name: &str) -> bool {
+    wait_until(Duration::from_secs(5), || !ns.has_link(name))
 }
 
 /// Everything that waits.
@@ -265,4 +281,24 @@ impl Drop for Bridge {
 /// Bytes that a packet of the pool takes behind its headroom.
 pub fn data_room(pool: &Pool) -> usize {
     Mbuf::alloc(pool).unwrap().tailroom()
+}
+
+/// Runs `f` on this thread as a user without privilege (the raw call changes one thread, unlike libc's).
+pub fn as_nobody<T>(f: impl FnOnce() -> T) -> T {
+    // SAFETY: integers only. The thread ends with `f` or goes on without privilege.
+    unsafe { assert_eq!(libc::syscall(libc::SYS_setresuid, -1, 65534, 0), 0) };
+    let r = f();
+    // SAFETY: as above; the saved id allows it.
+    unsafe { assert_eq!(libc::syscall(libc::SYS_setresuid, -1, 0, -1), 0) };
+    r
+}
+
+/// Back to root for `f`, on a thread that [`as_nobody`] runs on.
+pub fn privileged<T>(f: impl FnOnce() -> T) -> T {
+    // SAFETY: as above.
+    unsafe { assert_eq!(libc::syscall(libc::SYS_setresuid, -1, 0, -1), 0) };
+    let r = f();
+    // SAFETY: as above.
+    unsafe { assert_eq!(libc::syscall(libc::SYS_setresuid, -1, 65534, -1), 0) };
+    r
 }
