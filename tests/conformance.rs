@@ -25,6 +25,8 @@ mod life;
 mod ownership;
 #[path = "conformance/refdev.rs"]
 mod refdev;
+#[path = "conformance/rig_pcap.rs"]
+mod rig_pcap;
 #[path = "conformance/rig_ring.rs"]
 mod rig_ring;
 #[path = "conformance/rig_tap.rs"]

@@ -3,6 +3,7 @@
 //! A driver in the table without a rig here fails the suite by its name.
 
 use crate::refdev;
+use crate::rig_pcap::PcapRig;
 use crate::rig_ring::RingRig;
 use crate::rig_tap::TapRig;
 use crate::support::run::unique;
@@ -60,7 +61,7 @@ pub trait Rig: Sync {
 }
 
 /// Every rig.
-const RIGS: &[&dyn Rig] = &[&RefRig, &NullRig, &RingRig, &TapRig];
+const RIGS: &[&dyn Rig] = &[&RefRig, &NullRig, &RingRig, &TapRig, &PcapRig];
 
 /// Runs `f` for every driver there is; a failure names the driver.
 pub fn each(f: impl Fn(&dyn Rig)) {
