@@ -36,6 +36,12 @@ const DOORS: &[(&str, &str)] = &[
     ("burstline::port::ends::TxEnd::bind", "the first burst on a queue"),
     ("burstline::port::ends::Owner::complain", "debug mode: a queue used from two threads, said once"),
     ("burstline::pmd::pcap::live::Live::failed", "an interface failed, said once"),
+    ("burstline::pmd::pcap::rx::FileRx::end", "a file ended, said once"),
+    ("burstline::pmd::pcap::sink::Sink::failed", "a write failed, said once"),
+    (
+        "burstline::pmd::pcap::feed::Feed::read",
+        "read(2) and the parser: what they refuse is a text, and the file ends there",
+    ),
     ("burstline::base::cpu::fence_light_slow", "membarrier is asked for once"),
     ("burstline::base::time::tsc_hz", "measured once"),
 ];
