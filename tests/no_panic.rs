@@ -27,7 +27,7 @@ const DOORS: &[(&str, &str)] = &[
     ("burstline::base::log::say", "a line for a thing that happens once, formatted by then"),
     ("burstline::driver::event::EventSink::raise", "an event: once, at the end of an input or of a device"),
     ("burstline::pmd::pcap::sink::Sink::failed", "a capture that cannot be written any more, said once"),
-    ("burstline::port::wrap::trace::Recorder::record", "a port that was asked to write down each packet as text"),
+    ("burstline::port::wrap::trace::Recorder::", "a port that was asked to write down each packet as text"),
     ("burstline::pool::inner::PoolInner::destroy", "the last packet of a closed pool frees the pool"),
     ("burstline::pool::inner::PoolInner::complain_of_twice", "a program that frees twice, outside debug mode"),
     ("burstline::pool::debug::", "debug mode, which names places and is not fast"),
