@@ -6,8 +6,8 @@ use super::cpulist::LcoreSpec;
 use super::launch::{LcoreCtx, Workers, run};
 use super::probe;
 use crate::base::{Error, Result};
+use crate::driver::pool::{self, slot::ThreadSlot};
 use crate::mem::{Ladder, PagePolicy, PageSize, arena};
-use crate::pool::slot::ThreadSlot;
 use crate::port::Port;
 use crate::{fail, log_warn};
 use std::sync::Arc;
@@ -69,7 +69,7 @@ impl Eal {
             check_memory(mb, pages)?;
         }
         arena::set_policy(pages);
-        crate::pool::set_debug(eal.args.debug_pools);
+        pool::set_debug(eal.args.debug_pools);
         crate::port::set_checks(eal.args.debug_pools);
         eal.skipped = probe::skipped_pci(eal.args.no_pci);
         eal.ports = probe::attach_all(&eal.args.vdevs)?;
@@ -78,7 +78,7 @@ impl Eal {
             let Some(port) = eal.ports.iter().find(|p| p.name() == name) else {
                 return fail!(NODEV, "--wrap {name},{spec}: there is no device '{name}' (name one of --vdev)");
             };
-            wrap(port, spec).map_err(|e| e.context(format!("--wrap {name}")))?;
+            crate::port::wrap::parse_and_wrap(port, spec).map_err(|e| e.context(format!("--wrap {name}")))?;
         }
         Ok(eal)
     }
@@ -104,7 +104,7 @@ impl Eal {
         self.main
     }
 
-    /// Which pages pools shall use: for [`crate::pool::PoolConfig::pages`].
+    /// Which pages pools shall use: for [`pool::PoolConfig::pages`].
     pub fn pages(&self) -> PagePolicy {
         self.pages
     }
@@ -215,10 +215,6 @@ impl Drop for Pinned {
     }
 }
 
-fn wrap(_port: &Port, spec: &str) -> Result<()> {
-    fail!(NOTSUP, "'{spec}': no wrapping port is built in")
-}
-
 /// Refuses `-m` where the machine does not have that much, in hugepages and ordinary pages together.
 fn check_memory(mb: u64, pages: PagePolicy) -> Result<()> {
     let ladder = Ladder::system();
@@ -269,6 +265,7 @@ mod tests {
             ("prog --vdev net_null_f --vdev net_null_g,sise=9", "unknown key 'sise', did you mean 'size'?"),
             ("prog --vdev net_null_f --vdev net_nothing0", "built in: net_null"),
             ("prog --vdev net_null_f --wrap net_null_z,trace", "no device 'net_null_z'"),
+            ("prog --vdev net_null_f --wrap net_null_f,tracer", "'tracer' is no wrapper"),
             ("prog --vdev net_null_f -a 0000:03:00.0", "-a 0000:03:00.0: no PCI driver is built in"),
             ("prog --vdev net_null_f -m 1048576", "-m 1048576: 1048576 MiB of packet memory, available are"),
         ] {

@@ -7,12 +7,14 @@
 use super::poll_group::Group;
 use super::row::{NULL_TX, RxRow, TxFns, TxRow, null_rx};
 use crate::base::cpu;
-use crate::driver::{RawMbuf, RxBurstFn, RxCounters, RxQueue, TxBurstFn, TxCounters, TxEntry, TxFlushFn, TxQueue};
+use crate::driver::{
+    FlushCause, RawMbuf, RxBurstFn, RxCounters, RxQueue, TxBurstFn, TxCounters, TxEntry, TxFlushFn, TxQueue,
+};
 use crate::log_error;
 use crate::pool::{PoolRef, slot};
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering::*, fence};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// `bound` of a queue that no thread has burst on yet.
 const UNBOUND: u32 = u32::MAX - 1;
@@ -99,7 +101,9 @@ impl Drop for RxInner {
 unsafe extern "C" fn rx_bind(end: *mut c_void, pkts: *mut *mut RawMbuf, n: u16) -> u16 {
     // SAFETY: a row or a live pair that holds this function holds the end with it, which lives until the row is shut.
     let end = unsafe { &*end.cast::<RxEnd>() };
-    end.bind(slot::current());
+    if !end.bind(slot::current()) {
+        return 0; // It is being stopped: what is live is still this function.
+    }
     // SAFETY: the live pair is set by `publish`; the caller's promises are passed on.
     unsafe { end.call_live(pkts, n) }
 }
@@ -159,6 +163,10 @@ impl RxEnd {
         })
     }
 
+    pub(super) fn lock(&self) -> MutexGuard<'_, RxInner> {
+        self.inner.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
     fn me(&self) -> *mut c_void {
         core::ptr::from_ref(self).cast_mut().cast()
     }
@@ -179,18 +187,20 @@ impl RxEnd {
         self.live.store(f as *mut (), Release);
     }
 
-    /// Binds the queue to a slot, and lets the row lead into the driver. Called by the owner, outside the driver.
-    pub(super) fn bind(&self, slot: u32) {
-        let mut inner = self.inner.lock().unwrap_or_else(|e| e.into_inner());
+    /// Binds the queue to a slot, and lets the row lead into the driver. Called by the owner, outside the driver. False
+    /// where the queue does not run: then the row and the live function are as they were.
+    pub(super) fn bind(&self, slot: u32) -> bool {
+        let mut inner = self.lock();
         self.owner.set(Some(slot));
         inner.q.ctx().bind(slot);
         if inner.started {
             self.publish(&mut inner);
         }
+        inner.started
     }
 
     pub(super) fn unbind(&self) {
-        let mut inner = self.inner.lock().unwrap_or_else(|e| e.into_inner());
+        let mut inner = self.lock();
         self.owner.set(None);
         inner.q.ctx().bind(slot::NO_SLOT);
         if inner.started {
@@ -264,7 +274,9 @@ pub(super) struct TxInner {
 unsafe extern "C" fn tx_bind(end: *mut c_void, pkts: *mut *mut RawMbuf, n: u16) -> u16 {
     // SAFETY: as in `rx_bind`.
     let end = unsafe { &*end.cast::<TxEnd>() };
-    end.bind(slot::current());
+    if !end.bind(slot::current()) {
+        return 0; // As in `rx_bind`.
+    }
     // SAFETY: the live functions are set by `publish`.
     unsafe { end.call(&end.live.burst, pkts, n) }
 }
@@ -272,7 +284,9 @@ unsafe extern "C" fn tx_bind(end: *mut c_void, pkts: *mut *mut RawMbuf, n: u16) 
 unsafe extern "C" fn tx_bind_more(end: *mut c_void, pkts: *mut *mut RawMbuf, n: u16) -> u16 {
     // SAFETY: as in `rx_bind`.
     let end = unsafe { &*end.cast::<TxEnd>() };
-    end.bind(slot::current());
+    if !end.bind(slot::current()) {
+        return 0; // As in `rx_bind`.
+    }
     // SAFETY: as above.
     unsafe { end.call(&end.live.more, pkts, n) }
 }
@@ -351,6 +365,10 @@ impl TxEnd {
         })
     }
 
+    pub(super) fn lock(&self) -> MutexGuard<'_, TxInner> {
+        self.inner.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
     fn me(&self) -> *mut c_void {
         core::ptr::from_ref(self).cast_mut().cast()
     }
@@ -382,17 +400,25 @@ impl TxEnd {
         self.live.burst.store(f.burst as *mut (), Release);
     }
 
-    pub(super) fn bind(&self, slot: u32) {
-        let mut inner = self.inner.lock().unwrap_or_else(|e| e.into_inner());
+    /// As [`RxEnd::bind`].
+    pub(super) fn bind(&self, slot: u32) -> bool {
+        let mut inner = self.lock();
         self.owner.set(Some(slot));
         inner.q.ctx().bind(slot);
         if inner.started {
             self.publish(&mut inner);
         }
+        inner.started
     }
 
+    /// Called by the owner, outside the driver. What is staged is rung: an unbound queue has nobody to do it.
     pub(super) fn unbind(&self) {
-        let mut inner = self.inner.lock().unwrap_or_else(|e| e.into_inner());
+        let mut inner = self.lock();
+        if inner.started && inner.q.ctx().staged() != 0 {
+            let e = inner.q.entry();
+            // SAFETY: the queue's own entry, on its owner's thread.
+            unsafe { (e.flush)(e.queue, FlushCause::Explicit as u8) };
+        }
         self.owner.set(None);
         inner.q.ctx().bind(slot::NO_SLOT);
         if inner.started {

@@ -9,6 +9,8 @@ mod port;
 mod queues;
 pub mod row;
 mod stats;
+#[cfg(test)]
+mod tests;
 pub mod wrap;
 
 pub use events::events_fd;

@@ -24,12 +24,12 @@ pub struct PortInner {
 
 pub(super) struct Ctl {
     pub(super) state: State,
-    pub(super) dev: Box<dyn Device>,
-    pub(super) info: DeviceInfo,
-    pub(super) config: PortConfig,
     // Before the device: queues go first.
     pub(super) rx: Vec<Option<Box<RxEnd>>>,
     pub(super) tx: Vec<Option<(Box<TxEnd>, u32)>>,
+    pub(super) dev: Box<dyn Device>,
+    pub(super) info: DeviceInfo,
+    pub(super) config: PortConfig,
     pub(super) totals: Totals,
 }
 
@@ -474,19 +474,12 @@ impl Ctl {
 
     fn check_no_handles(&self, name: &str) -> Result<()> {
         let rx = self.rx.iter().flatten().find(|e| e.handed_out.load(Acquire) || !e.group.load(Acquire).is_null());
-        if let Some(e) = rx {
-            return fail!(
-                BUSY,
-                "port {name}: receive queue {} is in use: its handle is out, or it is in a poll group",
-                e.queue
-            );
-        }
         let tx = self.tx.iter().flatten().find(|(e, _)| e.handed_out.load(Acquire) || !e.group.load(Acquire).is_null());
-        if let Some((e, _)) = tx {
+        let used = rx.map(|e| ("receive", e.queue)).or(tx.map(|(e, _)| ("send", e.queue)));
+        if let Some((what, queue)) = used {
             return fail!(
                 BUSY,
-                "port {name}: send queue {} is in use: its handle is out, or it is in a poll group",
-                e.queue
+                "port {name}: {what} queue {queue} is in use: its handle is out, or it is in a poll group"
             );
         }
         Ok(())
@@ -532,21 +525,28 @@ impl Ctl {
     fn shut_rows(&mut self) -> Result<()> {
         // First, so that a queue that is just being bound does not come alive again.
         self.set_started(false);
-        let rx = self.rx.iter().flatten().find(|e| !e.shut(STOP_LIMIT)).map(|e| ("receive", e.queue));
-        let busy =
-            rx.or_else(|| self.tx.iter().flatten().find(|(e, _)| !e.shut(STOP_LIMIT)).map(|(e, _)| ("send", e.queue)));
-        let Some((what, queue)) = busy else { return Ok(()) };
+        let rx = self.rx.iter().flatten().position(|e| !e.shut(STOP_LIMIT));
+        let tx = match rx {
+            Some(_) => None,
+            None => self.tx.iter().flatten().position(|(e, _)| !e.shut(STOP_LIMIT)),
+        };
+        let (n_rx, n_tx, what, queue) = match (rx, tx) {
+            (Some(q), _) => (q, 0, "receive", q),
+            (None, Some(q)) => (self.rx.len(), q, "send", q),
+            (None, None) => return Ok(()),
+        };
         self.set_started(true);
-        for e in self.rx.iter().flatten() {
+        // Those that were shut. The one that would not has its functions back, and a thread inside: its queue is not touched.
+        for e in self.rx.iter().flatten().take(n_rx) {
             e.publish(&mut e.lock());
         }
-        for (e, _) in self.tx.iter().flatten() {
+        for (e, _) in self.tx.iter().flatten().take(n_tx) {
             e.publish(&mut e.lock());
         }
         fail!(BUSY, "a thread stayed inside a burst on {what} queue {queue} for over {STOP_LIMIT:?}")
     }
 
-    fn set_started(&self, on: bool) {
+    pub(super) fn set_started(&self, on: bool) {
         for e in self.rx.iter().flatten() {
             e.lock().started = on;
         }
@@ -593,17 +593,5 @@ impl Ctl {
                 core::mem::forget(e);
             }
         }
-    }
-}
-
-impl RxEnd {
-    pub(super) fn lock(&self) -> MutexGuard<'_, super::ends::RxInner> {
-        self.inner.lock().unwrap_or_else(|e| e.into_inner())
-    }
-}
-
-impl TxEnd {
-    pub(super) fn lock(&self) -> MutexGuard<'_, super::ends::TxInner> {
-        self.inner.lock().unwrap_or_else(|e| e.into_inner())
     }
 }

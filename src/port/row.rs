@@ -250,6 +250,11 @@ impl TxRow {
         false
     }
 
+    #[cfg(test)]
+    pub(super) fn set_inside(&self, on: bool) {
+        self.inside.store(on.into(), Release);
+    }
+
     pub fn wait(&self, limit: Duration) -> bool {
         wait_outside(&self.inside, limit)
     }

@@ -2,7 +2,7 @@
 
 use crate::forward::Route;
 use crate::options::Options;
-use burstline::base::Result;
+use burstline::base::{Errno, Result};
 use burstline::driver::{Caps, Doorbell, VLAN_TAG_LEN};
 use burstline::eal::Eal;
 use burstline::pool::{HEADROOM, Pool, PoolConfig};
@@ -115,8 +115,15 @@ pub fn start(pairs: &[(Port, Port)], pool: &Pool, options: &Options) -> Result<V
         let scatter = jumbo && info.device.caps.contains(Caps::RX_SCATTER);
         let (rxd, txd) = descriptors(port, options);
         port.configure(&PortConfig { n_rx: 1, n_tx: 1, mtu: None, scatter })?;
-        port.rx_queue_setup(0, rxd, pool).map_err(|e| e.context("--rxd, --pool-size"))?;
-        port.tx_queue_setup(0, txd).map_err(|e| e.context("--txd"))?;
+        port.rx_queue_setup(0, rxd, pool).map_err(|e| match (e.errno(), options.rxd, options.pool_size) {
+            (Errno::NOSPC, _, Some(n)) => e.context(format!("--pool-size {n}")),
+            (Errno::INVAL, Some(n), _) => e.context(format!("--rxd {n}")),
+            _ => e,
+        })?;
+        port.tx_queue_setup(0, txd).map_err(|e| match options.txd {
+            Some(n) => e.context(format!("--txd {n}")),
+            None => e,
+        })?;
     }
     for (port, _) in pairs {
         port.start()?;
