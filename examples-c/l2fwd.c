@@ -476,11 +476,12 @@ static void share_out(void)
 static void run(void)
 {
     int i, main_lcore = bl_lcore_main(), result;
+    for (i = 0; i < (int)n_shares; i++)
+        if (bl_lcore_get((uint32_t)i) == main_lcore)
+            main_share = &shares[i];
     for (i = 0; i < (int)n_shares; i++) {
         int lcore = bl_lcore_get((uint32_t)i);
-        if (lcore == main_lcore)
-            main_share = &shares[i];
-        else if (bl_lcore_launch((uint32_t)lcore, forward, &shares[i]) < 0)
+        if (lcore != main_lcore && bl_lcore_launch((uint32_t)lcore, forward, &shares[i]) < 0)
             die("lcore");
     }
     forward(main_share);
