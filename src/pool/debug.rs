@@ -5,7 +5,7 @@
 
 use super::inner::PoolInner;
 use crate::log_error;
-use crate::mbuf::RawMbuf;
+use crate::mbuf::layout::RawMbuf;
 use std::backtrace::Backtrace;
 use std::sync::Mutex;
 

@@ -4,7 +4,7 @@ use super::cache::Cache;
 use super::debug::DebugTable;
 use super::slot::MAX_SLOTS;
 use crate::log_error;
-use crate::mbuf::RawMbuf;
+use crate::mbuf::layout::RawMbuf;
 use crate::mem::Segment;
 use crate::ring::Ring;
 use core::ptr::NonNull;

@@ -2,7 +2,7 @@
 
 use super::inner::{HEADROOM, PoolInner};
 use super::slot;
-use crate::mbuf::flags::{ATTACHED, EXTERNAL, INDIRECT};
+use crate::mbuf::layout::flags::{ATTACHED, EXTERNAL, INDIRECT};
 use crate::mbuf::layout::{ExtShared, NO_IOVA, NO_PORT, RawMbuf, rearm_word};
 use core::sync::atomic::Ordering::*;
 

@@ -143,6 +143,12 @@ pub fn tshark(capture: &Path, fields: &[&str]) -> Vec<Vec<String>> {
     out.stdout.lines().map(|l| l.split('\t').map(str::to_string).collect()).collect()
 }
 
+/// Frames in a capture that may still be written.
+pub fn tshark_quietly(capture: &Path) -> Option<usize> {
+    let out = run_args("tshark", &["-n", "-r", capture.to_str()?, "-T", "fields", "-e", "frame.number"], LIMIT);
+    out.ok().then(|| out.stdout.lines().count())
+}
+
 pub fn editcap(args: &[&str], from: &Path, to: &Path) {
     let all: Vec<&str> = args.iter().copied().chain([from.to_str().unwrap(), to.to_str().unwrap()]).collect();
     run_args("editcap", &all, LIMIT).expect_ok();

@@ -4,6 +4,7 @@
 //! Each test binary uses its own part of this, so what one leaves unused is no warning.
 #![allow(dead_code, unused_imports, unused_macros)]
 
+pub mod between;
 pub mod e2e;
 pub mod tools;
 pub mod house;
