@@ -45,6 +45,7 @@ const TABLE: &[(&str, Call, [Option<Errno>; 5])] = {
         ("start", |p, _| p.start(), [BUSY, OK, OK, OK, NODEV]),
         ("stop", |p, _| p.stop().map(|n| assert_eq!(n, 0)), [OK, OK, OK, OK, OK]),
         ("close", |p, _| p.close(), [OK, OK, OK, OK, NODEV]),
+        ("wrap", |p, _| p.wrap(Ok), [OK, BUSY, BUSY, BUSY, NODEV]),
         ("rx_queue", |p, _| p.rx_queue(0).map(drop), [INVAL, OK, OK, OK, INVAL]),
         ("tx_queue", |p, _| p.tx_queue(0).map(drop), [INVAL, OK, OK, OK, INVAL]),
         ("rx_queue_stats", |p, _| p.rx_queue_stats(0).map(drop), [INVAL, OK, OK, OK, INVAL]),
@@ -182,8 +183,13 @@ fn a_capability_is_there_or_refused_and_never_ignored() {
             Err(e) => assert_eq!(e.errno(), Errno::NOTSUP, "{e}"),
         }
         port.configure(&PortConfig::default()).unwrap();
+        let setters: [fn(&Port) -> Result<()>; 4] =
+            [|p| p.set_mac([2, 0, 0, 0, 9, 9]), |p| p.set_mtu(1400), |p| p.set_promiscuous(true), |p| p.set_link(true)];
         assert_eq!(port.rx_fd(0).is_ok(), caps.contains(Caps::RX_FD));
         port.close().unwrap();
+        for (i, set) in setters.iter().enumerate() {
+            assert_eq!(errno(set(&port)).0, Errno::NODEV, "setter {i} of a closed port");
+        }
     });
 }
 
