@@ -47,6 +47,14 @@ impl State {
             State::Closed => "closed",
         }
     }
+
+    /// The answer to a call that this state does not allow: -ENODEV on a closed port, else -EBUSY.
+    fn refuse<T>(self, port: &str, why: &str) -> crate::base::Result<T> {
+        match self {
+            State::Closed => crate::fail!(NODEV, "port {port} is closed"),
+            s => crate::fail!(BUSY, "port {port} is {}: {why}", s.as_str()),
+        }
+    }
 }
 
 /// What a program asks of a port.

@@ -88,7 +88,7 @@ impl Port {
         let Some(id) = t.iter().position(|s| matches!(s, Slot::Free)) else {
             return fail!(NOSPC, "port '{name}': all {MAX_PORTS} port numbers are taken");
         };
-        let events = PortEvents::new(id as u16);
+        let events = PortEvents::new(id as u16, dev.link());
         dev.set_events(events.sink());
         let info = dev.info();
         let inner = Arc::new(PortInner {
@@ -188,7 +188,7 @@ impl Port {
     ) -> Result<()> {
         let mut c = self.0.ctl();
         if c.state != State::Probed {
-            return fail!(BUSY, "port {} is {}: wrap it before it is configured", self.0.name, c.state.as_str());
+            return c.state.refuse(&self.0.name, "wrap it before it is configured");
         }
         let inner = core::mem::replace(&mut c.dev, Box::new(super::closed::ClosedDevice));
         let (dev, result) = match f(inner) {
@@ -207,8 +207,7 @@ impl Port {
         let mut c = self.0.ctl();
         let name = &self.0.name;
         match c.state {
-            State::Started => return fail!(BUSY, "port {name} is started: stop it first"),
-            State::Closed => return fail!(NODEV, "port {name} is closed"),
+            s @ (State::Started | State::Closed) => return s.refuse(name, "stop it first"),
             _ => {}
         }
         let info = c.dev.info();
@@ -236,6 +235,7 @@ impl Port {
         }
         c.check_no_handles(name)?;
         c.drop_queues();
+        c.state = State::Probed; // What it is without queues, should the device refuse.
         c.dev
             .configure(&DeviceConfig { n_rx: config.n_rx, n_tx: config.n_tx, mtu: config.mtu, scatter: config.scatter })
             .map_err(|e| e.context(format!("port {name}")))?;
@@ -297,7 +297,7 @@ impl Port {
         match c.state {
             State::Started => return Ok(()),
             State::Configured | State::Stopped => {}
-            s => return fail!(BUSY, "port {name} is {}: configure it first", s.as_str()),
+            s => return s.refuse(name, "configure it first"),
         }
         let missing = |n: Option<usize>, what: &str| match n {
             Some(q) => invalid!("port {name}: {what} queue {q} was not set up"),
@@ -338,6 +338,7 @@ impl Port {
             c.dev = Box::new(super::closed::ClosedDevice);
             c.state = State::Closed;
         }
+        self.0.events.forget();
         let mut t = table();
         let was = core::mem::replace(&mut t[usize::from(self.id())], Slot::Closed);
         drop(t); // The last handle may go here, and its drop takes the table's lock.
@@ -427,7 +428,7 @@ impl Ctl {
     fn check_setup(&self, name: &str, what: &str, queue: u16, n: usize, n_desc: u32) -> Result<u32> {
         match self.state {
             State::Configured | State::Stopped => {}
-            s => return fail!(BUSY, "port {name} is {}: queues are set up between configure and start", s.as_str()),
+            s => return s.refuse(name, "queues are set up between configure and start"),
         }
         if usize::from(queue) >= n {
             return invalid!("port {name}: {what} queue {queue}; {n} are configured");

@@ -12,6 +12,9 @@ impl Rig for PcapRig {
     fn name(&self) -> &'static str {
         "net_pcap"
     }
+    fn starts_over(&self) -> bool {
+        true
+    }
     fn open(&self, ask: &Ask) -> (Port, Box<dyn Far>) {
         let dir = TempDir::new("burstline-rig");
         let mut args = String::new();

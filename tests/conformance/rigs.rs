@@ -56,6 +56,10 @@ pub trait Rig: Sync {
     fn receives_into_its_pool(&self) -> bool {
         true
     }
+    /// True where each start offers everything anew.
+    fn starts_over(&self) -> bool {
+        false
+    }
     /// A port that nobody configured yet.
     fn open(&self, ask: &Ask) -> (Port, Box<dyn Far>);
 }
