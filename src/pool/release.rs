@@ -4,6 +4,7 @@ use super::inner::{HEADROOM, PoolInner};
 use super::slot;
 use crate::mbuf::flags::{ATTACHED, EXTERNAL, INDIRECT};
 use crate::mbuf::layout::{ExtShared, NO_IOVA, NO_PORT, RawMbuf, rearm_word};
+use core::mem::MaybeUninit;
 use core::sync::atomic::Ordering::*;
 
 /// The pool a header belongs to.
@@ -96,7 +97,7 @@ unsafe fn free_slow(m: *mut RawMbuf) {
 /// # Safety
 /// `pkts` holds `n` packets that the caller owns and does not use again.
 pub unsafe fn free_packets(pkts: *const *mut RawMbuf, n: usize) {
-    let mut batch = Batch { objs: [core::ptr::null_mut(); BATCH], len: 0, pool: core::ptr::null() };
+    let mut batch = Batch { objs: [const { MaybeUninit::uninit() }; BATCH], len: 0, pool: core::ptr::null() };
     for i in 0..n {
         // SAFETY: `pkts` is valid for `n`, and the caller owns the packets.
         unsafe {
@@ -123,7 +124,8 @@ const BATCH: usize = 32;
 
 /// Free headers of one pool, on their way back to it. They keep the pool alive until then.
 struct Batch {
-    objs: [*mut RawMbuf; BATCH],
+    /// The first `len` are written; not the others, which would cost more than a free does.
+    objs: [MaybeUninit<*mut RawMbuf>; BATCH],
     len: usize,
     pool: *const core::ffi::c_void,
 }
@@ -140,7 +142,7 @@ impl Batch {
             unsafe { self.flush() };
             self.pool = pool;
         }
-        self.objs[self.len] = m;
+        self.objs[self.len].write(m);
         self.len += 1;
     }
 
@@ -148,8 +150,9 @@ impl Batch {
     /// As [`Self::push`], for what was pushed.
     unsafe fn flush(&mut self) {
         if self.len != 0 {
-            // SAFETY: free headers of one pool, which they keep.
-            unsafe { put_raw(pool_of(self.objs[0]), self.objs.as_ptr(), self.len) };
+            let objs = self.objs.as_ptr().cast::<*mut RawMbuf>();
+            // SAFETY: the first `len` are written: free headers of one pool, which they keep.
+            unsafe { put_raw(pool_of(*objs), objs, self.len) };
             self.len = 0;
         }
     }
