@@ -14,3 +14,4 @@ pub mod sock;
 pub mod pmd;
 pub mod port;
 pub mod eal;
+pub mod capi;

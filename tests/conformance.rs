@@ -25,6 +25,12 @@ mod life;
 mod ownership;
 #[path = "conformance/refdev.rs"]
 mod refdev;
+#[path = "conformance/rig_pcap.rs"]
+mod rig_pcap;
+#[path = "conformance/rig_ring.rs"]
+mod rig_ring;
+#[path = "conformance/rig_tap.rs"]
+mod rig_tap;
 #[path = "conformance/rigs.rs"]
 mod rigs;
 #[path = "conformance/threads.rs"]

@@ -196,14 +196,14 @@ fn a_link_that_is_down_takes_frees_and_counts() {
     assert_eq!(pool.available(), 256);
 }
 
-/// Sends `total` numbered packets and receives until `total` came in; returns the sum of what came.
+/// Sends `total` numbered packets and receives as many; returns the sum of what came.
 fn both_ways(p: &Port, pool: &Pool, total: u32) -> u64 {
     let slot = ThreadSlot::register().unwrap();
     let (mut rx, mut tx) = ends(p, &slot);
     let (mut sent, mut seen, mut sum) = (0, 0, 0u64);
     let mut out = Burst::<64>::new();
     let mut got = Burst::<64>::new();
-    while seen < total {
+    while seen < total || sent < total || !out.is_empty() {
         if out.is_empty() && sent < total {
             let n = 48.min(total - sent);
             out = numbered(pool, sent, n);
@@ -219,10 +219,6 @@ fn both_ways(p: &Port, pool: &Pool, total: u32) -> u64 {
             sum += u64::from(number(m));
         }
         got.clear();
-    }
-    while !out.is_empty() {
-        tx.burst(&mut out);
-        std::thread::yield_now();
     }
     sum
 }
@@ -348,4 +344,39 @@ fn a_program_puts_packets_into_rings_of_its_own() {
     drop((rx, tx, to, from));
     p.close().unwrap();
     assert_eq!((p.stats().imissed, pool.available()), (1, 64));
+}
+
+#[test]
+fn two_devices_over_the_same_rings_crossed_are_a_cable() {
+    use burstline::ring::{Ring, Sync};
+    use std::sync::Arc;
+    let slot = ThreadSlot::register().unwrap();
+    let pool = pool("rp-crossed", 64);
+    let ring = |n| Arc::new(Ring::new(n, 10, Sync::Single, Sync::Single, true).unwrap());
+    let (ab, ba) = (ring("ab"), ring("ba"));
+    let port = |name: &str, rx: &Arc<Ring>, tx: &Arc<Ring>| {
+        // SAFETY: the rings are used by these two devices alone, crossed.
+        let dev = unsafe { burstline::pmd::ring::from_rings(name, vec![rx.clone()], vec![tx.clone()]) }.unwrap();
+        let p = Port::attach(name, &burstline::pmd::ring::DRIVER, dev).unwrap();
+        p.configure(&PortConfig::default()).unwrap();
+        p.rx_queue_setup(0, 0, &pool).unwrap();
+        p.tx_queue_setup(0, 0).unwrap();
+        p.start().unwrap();
+        p
+    };
+    let (a, b) = (port("crossed0", &ba, &ab), port("crossed1", &ab, &ba));
+    drop((ab, ba));
+    let ((mut arx, mut atx), (mut brx, mut btx)) = (ends(&a, &slot), ends(&b, &slot));
+    let mut got = Burst::<64>::new();
+    assert_eq!(atx.burst(&mut numbered(&pool, 0, 8)), 8);
+    assert_eq!(brx.burst(&mut got), 8);
+    assert_eq!(btx.burst(&mut got), 8);
+    assert_eq!(arx.burst(&mut got), 8);
+    assert!(numbers(&got) == (0..8).collect::<Vec<_>>() && got.iter().all(|m| m.port() == a.id()));
+    assert_eq!(atx.burst(&mut got), 8);
+    drop((arx, atx, brx, btx));
+    a.close().unwrap();
+    b.close().unwrap();
+    assert_eq!((a.stats().imissed, b.stats().imissed), (0, 8));
+    assert_eq!(pool.available(), 64);
 }

@@ -21,6 +21,7 @@ pub static DRIVER: Driver = Driver {
     probe,
 };
 
+const MTU: u32 = 1500;
 const KEYS: &[&str] = &["size", "copy", "no-rx", "mac"];
 /// A frame's least length without FCS and, by IEEE 802.3, what senders pad to; DPDK's null device has 64 too.
 const DEFAULT_SIZE: u64 = 64;
@@ -58,6 +59,9 @@ impl Device for Null {
     }
 
     fn configure(&mut self, c: &DeviceConfig) -> Result<()> {
+        if let Some(mtu) = c.mtu.filter(|&m| m != MTU) {
+            return fail!(NOTSUP, "MTU {mtu}: this driver has {MTU} and none to set");
+        }
         self.config = *c;
         Ok(())
     }
@@ -105,6 +109,6 @@ impl Device for Null {
     }
 
     fn mtu(&mut self) -> u32 {
-        1500
+        MTU
     }
 }

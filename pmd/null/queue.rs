@@ -122,7 +122,7 @@ impl NullRx {
             left -= len;
             match &mut head {
                 None => head = Some(seg),
-                Some(h) => h.chain(seg).ok()?,
+                Some(h) => h.try_chain(seg).ok()?,
             }
         }
         head

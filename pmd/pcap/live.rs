@@ -136,9 +136,14 @@ impl LiveRx {
     fn append(&mut self, m: &mut Mbuf, len: usize) -> Option<()> {
         let room = usize::from(self.ctx.pool().data_room());
         for part in self.over.get(..len)?.chunks(room.max(1)) {
-            let mut seg = self.ctx.alloc_one()?;
-            seg.append(part.len()).ok()?.copy_from_slice(part);
-            m.chain(seg).ok()?;
+            let mut one = [const { MaybeUninit::uninit() }; 1];
+            if self.ctx.alloc(&mut one, part.len() as u16) == 0 {
+                return None;
+            }
+            // SAFETY: `alloc` wrote it.
+            let mut seg = unsafe { one[0].assume_init_read() };
+            seg.data_mut()?.iter_mut().zip(part).for_each(|(to, from)| *to = *from);
+            m.try_chain(seg).ok()?;
         }
         Some(())
     }

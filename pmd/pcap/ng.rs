@@ -210,7 +210,7 @@ impl Ng {
                 format_args!("length {total} of a block of type 0x{kind:08x} below its least of {least}"),
             );
         }
-        if total % 4 != 0 {
+        if !total.is_multiple_of(4) {
             return src.corrupt(
                 offset,
                 format_args!("length {total} of a block of type 0x{kind:08x} is not a multiple of 4"),

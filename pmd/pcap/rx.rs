@@ -151,7 +151,7 @@ impl FileRx {
             fill(&mut seg, part, ts);
             match &mut head {
                 None => head = Some(seg),
-                Some(h) => h.chain(seg).ok()?,
+                Some(h) => h.try_chain(seg).ok()?,
             }
         }
         head

@@ -6,6 +6,10 @@
 
 mod link;
 mod queue;
+/// The driver's page: its example is run as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/drivers/ring.md")]
+struct Page;
 #[cfg(test)]
 mod tests;
 

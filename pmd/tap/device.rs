@@ -6,6 +6,7 @@ use super::rx::TapRx;
 use super::tx::TapTx;
 use super::{AROUND_MTU, KEYS, MAX_PORT_QUEUES, MAX_TX_SEGS, Shared};
 use crate::driver::*;
+use core::sync::atomic::Ordering::Relaxed;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::sync::Arc;
 
@@ -58,7 +59,13 @@ pub(super) fn probe(args: &DevArgs) -> Result<Box<dyn Device>> {
         None => 1,
     };
     let events = EventSink::default();
-    let shared = Arc::new(Shared { max_frame: (MAX_FRAME as u32).into(), gone: false.into(), multi_queue, events });
+    let shared = Arc::new(Shared {
+        max_frame: (MAX_FRAME as u32).into(),
+        gone: false.into(),
+        cut: false.into(),
+        multi_queue,
+        events,
+    });
     let config = DeviceConfig::default();
     let mut d = TapDevice {
         tap,
@@ -122,6 +129,7 @@ impl TapDevice {
         }
         if let Some(on) = carrier {
             self.tap.set_carrier(on)?;
+            self.shared.cut.store(!on, Relaxed);
         }
         if let Some(on) = persist {
             self.tap.set_persistent(on)?;
@@ -277,7 +285,7 @@ impl Device for TapDevice {
 
     /// The interface's carrier: what the kernel's side sees of a cable.
     fn set_link(&mut self, up: bool) -> Result<()> {
-        match self.tap.set_carrier(up) {
+        let r = match self.tap.set_carrier(up) {
             // Without an attached queue it cannot come on: lend it one.
             Err(e) if up && e.errno() == Errno::PERM && self.shared.multi_queue => {
                 let Some(q) = self.tap.queues().first() else { return Err(e) };
@@ -287,7 +295,11 @@ impl Device for TapDevice {
                 r
             }
             r => r,
+        };
+        if r.is_ok() {
+            self.shared.cut.store(!up, Relaxed);
         }
+        r
     }
 
     fn mac(&mut self) -> [u8; 6] {

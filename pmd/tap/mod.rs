@@ -47,6 +47,8 @@ struct Shared {
     /// The longest frame that the MTU lets through, tags included.
     max_frame: AtomicU32,
     gone: AtomicBool,
+    /// The carrier that this port took away: the kernel would receive without one.
+    cut: AtomicBool,
     /// Queues can be taken out of the kernel's choice.
     multi_queue: bool,
     events: EventSink,

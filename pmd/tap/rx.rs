@@ -57,31 +57,36 @@ impl TapRx {
         self.q.read_parts(self.spares.iter_mut().take(n).map_while(|s| s.as_mut()?.data_mut()))
     }
 
-    /// The packet of the `len` bytes that were read.
+    /// The packet of the `len` bytes that were read. `SCATTER`: they may lie in more than one room.
     #[inline(always)]
-    fn packet(&mut self, len: usize) -> Option<Mbuf> {
-        let mut left = len as u32;
-        let mut spares = self.spares.iter_mut();
-        let mut cut = || {
-            let mut m = spares.next()?.take()?;
-            let here = left.min(self.room);
-            left -= here;
-            // SAFETY: `here` is at most what the room holds, which is what the packet's length was.
-            let r = unsafe { m.raw_mut() };
-            (r.data_len, r.pkt_len) = (here as u16, here);
-            Some((m, left))
-        };
-        let (mut head, mut more) = cut()?;
-        while more != 0 {
-            let (seg, after) = cut()?;
-            head.chain(seg).ok()?;
-            more = after;
+    fn packet<const SCATTER: bool>(&mut self, len: usize) -> Option<Mbuf> {
+        let (len, mut spares) = (len as u32, self.spares.iter_mut());
+        let mut head = spares.next()?.take()?;
+        let mut left = len - len.min(self.room);
+        // SAFETY: a room's worth at most, which is what the packet's length was.
+        let r = unsafe { head.raw_mut() };
+        (r.data_len, r.pkt_len) = ((len - left) as u16, len);
+        if SCATTER {
+            let mut last = head.as_ptr();
+            while left != 0 {
+                // The read went into these, so they are here.
+                let seg = spares.next().and_then(Option::take)?.into_raw().as_ptr();
+                let here = left.min(self.room);
+                left -= here;
+                // SAFETY: two packets of ours, of one segment each so far; the second becomes part of the first.
+                unsafe {
+                    ((*seg).data_len, (*seg).pkt_len) = (here as u16, here);
+                    (*last).next = seg;
+                    (*head.as_ptr()).nb_segs += 1;
+                }
+                last = seg;
+            }
         }
-        Some(head)
+        (left == 0).then_some(head)
     }
 
     #[inline(always)]
-    fn receive(&mut self, out: &mut [MaybeUninit<Mbuf>], n_segs: usize) -> usize {
+    fn receive<const SCATTER: bool>(&mut self, out: &mut [MaybeUninit<Mbuf>], n_segs: usize) -> usize {
         let (mut n, mut bytes, mut unfit) = (0, 0, 0);
         let most = out.len();
         let mut free = out.iter_mut();
@@ -93,7 +98,7 @@ impl TapRx {
                 break;
             }
             match self.read(n_segs) {
-                Ok(Frame::Whole(len)) if len != 0 => match (self.packet(len), free.next()) {
+                Ok(Frame::Whole(len)) if len != 0 => match (self.packet::<SCATTER>(len), free.next()) {
                     (Some(m), Some(o)) => {
                         o.write(m);
                         n += 1;
@@ -121,7 +126,7 @@ impl TapRx {
 
 impl RxHot<ONE> for TapRx {
     fn burst(&mut self, out: &mut [MaybeUninit<Mbuf>]) -> usize {
-        self.receive(out, 1)
+        self.receive::<false>(out, 1)
     }
 }
 
@@ -129,7 +134,7 @@ impl RxHot<CHAIN> for TapRx {
     fn burst(&mut self, out: &mut [MaybeUninit<Mbuf>]) -> usize {
         // The MTU may change while the port runs.
         let n = self.segs();
-        self.receive(out, n)
+        self.receive::<true>(out, n)
     }
 }
 

@@ -5,6 +5,7 @@ use super::Shared;
 use super::kernel::{Fault, TapQueue};
 use crate::driver::*;
 use core::mem::MaybeUninit;
+use core::sync::atomic::Ordering::Relaxed;
 use core::time::Duration;
 use std::sync::Arc;
 
@@ -39,8 +40,9 @@ impl TxHot for TapTx {
     fn burst<const MORE: bool>(&mut self, batch: &mut TxBatch<'_>) {
         // `run` packets at the front of the batch are written and not taken yet: they are freed together.
         let (mut run, mut n, mut bytes) = (0, 0, 0);
+        let up = !self.shared.cut.load(Relaxed);
         while let Some(m) = batch.pkts().get(run) {
-            let done = if self.ctx.can_send(m) { self.write(m) } else { Err(Fault::Invalid) };
+            let done = if up && self.ctx.can_send(m) { self.write(m) } else { Err(Fault::Invalid) };
             match done {
                 Ok(_) => {
                     run += 1;

@@ -1,7 +1,7 @@
 //! The time-stamp counter, its rate, and wall time.
 
 use std::sync::OnceLock;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 /// Cycles of a counter that never goes back. See [`tsc_hz`] for its rate.
 #[inline(always)]
@@ -19,6 +19,7 @@ pub fn tsc() -> u64 {
 }
 
 /// Rate of [`tsc`] in Hz: measured once against CLOCK_MONOTONIC over about 10 ms.
+#[inline(never)]
 pub fn tsc_hz() -> u64 {
     static HZ: OnceLock<u64> = OnceLock::new();
     *HZ.get_or_init(|| {
@@ -40,15 +41,20 @@ pub fn us_to_tsc(us: u32) -> u64 {
 
 /// Nanoseconds since the epoch (CLOCK_REALTIME).
 pub fn realtime_ns() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map(|d| d.as_nanos() as u64).unwrap_or(0)
+    clock_ns(libc::CLOCK_REALTIME)
 }
 
 /// Nanoseconds of CLOCK_MONOTONIC.
 pub fn monotonic_ns() -> u64 {
+    clock_ns(libc::CLOCK_MONOTONIC)
+}
+
+/// Straight from the kernel: std's clocks panic where the call fails, and bursts ask for the time.
+fn clock_ns(clock: libc::clockid_t) -> u64 {
     let mut ts = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `ts` is a valid timespec; CLOCK_MONOTONIC always exists on Linux.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut ts) };
-    ts.tv_sec as u64 * 1_000_000_000 + ts.tv_nsec as u64
+    // SAFETY: `ts` is a valid timespec; both clocks always exist on Linux.
+    unsafe { libc::clock_gettime(clock, &mut ts) };
+    (ts.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(ts.tv_nsec as u64)
 }
 
 #[cfg(test)]

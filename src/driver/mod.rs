@@ -167,7 +167,8 @@ pub trait Device: Send {
 
     /// Called after every queue's `start`.
     fn start(&mut self) -> Result<()>;
-    /// Called before any queue's `stop`.
+    /// Called when the send queues have stopped, and before the receive queues' `stop`: what came in until then is theirs
+    /// to count.
     fn stop(&mut self) -> Result<()>;
     /// Called once, with the queues gone; what it holds goes with the drop.
     fn close(&mut self) {}

@@ -6,8 +6,8 @@ use super::cpulist::LcoreSpec;
 use super::launch::{LcoreCtx, Workers, run};
 use super::probe;
 use crate::base::{Error, Result};
+use crate::driver::pool::{self, slot::ThreadSlot};
 use crate::mem::{Ladder, PagePolicy, PageSize, arena};
-use crate::pool::slot::ThreadSlot;
 use crate::port::Port;
 use crate::{fail, log_warn};
 use std::sync::Arc;
@@ -69,7 +69,7 @@ impl Eal {
             check_memory(mb, pages)?;
         }
         arena::set_policy(pages);
-        crate::pool::set_debug(eal.args.debug_pools);
+        pool::set_debug(eal.args.debug_pools);
         crate::port::set_checks(eal.args.debug_pools);
         eal.skipped = probe::skipped_pci(eal.args.no_pci);
         eal.ports = probe::attach_all(&eal.args.vdevs)?;
@@ -104,7 +104,7 @@ impl Eal {
         self.main
     }
 
-    /// Which pages pools shall use: for [`crate::pool::PoolConfig::pages`].
+    /// Which pages pools shall use: for [`pool::PoolConfig::pages`].
     pub fn pages(&self) -> PagePolicy {
         self.pages
     }

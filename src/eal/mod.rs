@@ -13,4 +13,4 @@ pub use args::EalArgs;
 pub use cpulist::LcoreSpec;
 pub use init::Eal;
 pub use launch::{LcoreCtx, StopFlag, Workers};
-pub use probe::{DriverInfo, drivers, drivers_text};
+pub use probe::{DriverInfo, attach, drivers, drivers_text};

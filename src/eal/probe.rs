@@ -79,7 +79,8 @@ pub(super) fn attach_all(vdevs: &[DevArgs]) -> Result<Vec<Port>> {
     Ok(ports)
 }
 
-fn attach(args: &DevArgs) -> Result<Port> {
+/// Makes a port of one device; nothing is left on an error.
+pub fn attach(args: &DevArgs) -> Result<Port> {
     let driver = find(args)?;
     // Asked before the device is made: a second of this name would fight with the first over a file or an interface.
     if Port::by_name(&args.name).is_ok() {

@@ -43,21 +43,37 @@ impl RawMbuf {
             if core::ptr::eq(head, tail) {
                 return invalid!("a packet cannot be chained to itself");
             }
+            if RawMbuf::try_chain(head, tail) {
+                return Ok(());
+            }
             let (a, b) = ((*head).nb_segs, (*tail).nb_segs);
-            let Some(segs) = a.checked_add(b) else {
+            if a.checked_add(b).is_none() {
                 return fail!(OVERFLOW, "{a} and {b} segments, a packet has at most {}", u16::MAX);
-            };
-            let (a, b) = ((*head).pkt_len, (*tail).pkt_len);
-            let Some(len) = a.checked_add(b) else {
-                return fail!(OVERFLOW, "{a} and {b} bytes, a packet has at most {}", u32::MAX);
+            }
+            fail!(OVERFLOW, "{} and {} bytes, a packet has at most {}", (*head).pkt_len, (*tail).pkt_len, u32::MAX)
+        }
+    }
+
+    /// As [`RawMbuf::chain`], without a text: false where there would be too many segments or bytes. For bursts.
+    ///
+    /// # Safety
+    /// As said above, for both, which are two packets.
+    #[inline]
+    pub unsafe fn try_chain(head: *mut RawMbuf, tail: *mut RawMbuf) -> bool {
+        // SAFETY: the caller owns both chains.
+        unsafe {
+            let (Some(segs), Some(len)) =
+                ((*head).nb_segs.checked_add((*tail).nb_segs), (*head).pkt_len.checked_add((*tail).pkt_len))
+            else {
+                return false;
             };
             (*RawMbuf::last_seg(head)).next = tail;
             (*head).nb_segs = segs;
             (*head).pkt_len = len;
             (*tail).nb_segs = 1;
             (*tail).pkt_len = (*tail).data_len.into();
+            true
         }
-        Ok(())
     }
 
     /// Takes the segments from number `at` on off the packet, as a packet with the same metadata. -EINVAL where `at` is 0
@@ -204,6 +220,18 @@ impl Mbuf {
                 Ok(())
             }
             Err(e) => Err((tail, e)),
+        }
+    }
+
+    /// As [`Mbuf::chain`], without a text. For bursts.
+    #[inline]
+    pub fn try_chain(&mut self, tail: Mbuf) -> Result<(), Mbuf> {
+        // SAFETY: we own both packets, and they are two.
+        if unsafe { RawMbuf::try_chain(self.as_ptr(), tail.as_ptr()) } {
+            let _ = tail.into_raw();
+            Ok(())
+        } else {
+            Err(tail)
         }
     }
 

@@ -29,6 +29,8 @@
 //! Invariants of a header that lies in its pool: `refcnt` 1, `nb_segs` 1, `next` null, `buf_addr` its own room,
 //! neither INDIRECT nor EXTERNAL. So a single-segment packet is sent and freed without touching its second line.
 
+pub mod flags;
+
 use core::ffi::c_void;
 use core::mem::offset_of;
 use core::sync::atomic::Ordering::Acquire;

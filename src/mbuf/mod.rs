@@ -5,7 +5,7 @@ pub mod chain;
 pub mod check;
 pub mod clone;
 pub mod data;
-pub mod flags;
+pub use layout::flags;
 pub mod layout;
 pub mod owner;
 pub mod view;

@@ -73,7 +73,7 @@ impl Chunk {
         let before = self.free.range(..=at).next_back().map(|(&o, &l)| (o, l));
         let after = self.free.range(at + 1..).next().map(|(&o, &l)| (o, l));
         let overlaps = before.is_some_and(|(o, l)| o + l > at) || after.is_some_and(|(o, _)| at + len > o);
-        if overlaps || at + len > self.segment.len() || at % CACHE_LINE != 0 || len > self.used {
+        if overlaps || at + len > self.segment.len() || !at.is_multiple_of(CACHE_LINE) || len > self.used {
             return false;
         }
         let (mut start, mut end) = (at, at + len);

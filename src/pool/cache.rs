@@ -25,7 +25,7 @@
 
 use super::inner::{MAX_CACHE, PoolInner};
 use crate::base::cpu;
-use crate::mbuf::RawMbuf;
+use crate::mbuf::layout::RawMbuf;
 use core::cell::UnsafeCell;
 use core::mem::offset_of;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};

@@ -5,7 +5,7 @@
 
 use super::inner::PoolInner;
 use crate::log_error;
-use crate::mbuf::RawMbuf;
+use crate::mbuf::layout::RawMbuf;
 use std::backtrace::Backtrace;
 use std::sync::Mutex;
 
@@ -49,6 +49,8 @@ impl DebugTable {
         self.reports.lock().unwrap_or_else(|e| e.into_inner()).clone()
     }
 
+    #[cold]
+    #[inline(never)]
     pub(super) fn on_alloc(&self, pool: &PoolInner, m: *mut RawMbuf) {
         let i = pool.index_of(m);
         let mut entries = self.entries();
@@ -64,6 +66,8 @@ impl DebugTable {
     }
 
     /// False where the packet is free already: it must not be freed again.
+    #[cold]
+    #[inline(never)]
     pub(super) fn on_free(&self, pool: &PoolInner, m: *mut RawMbuf) -> bool {
         if !pool.owns(m) {
             self.report(format!("pool '{}': a packet of another pool was put into it, at {}", pool.name(), here()));

@@ -6,7 +6,7 @@ use super::inner::{HEADROOM, KEEPER, MAX_CACHE, PoolHold, PoolInner, PoolRef};
 use super::release;
 use crate::base::bits::CACHE_LINE;
 use crate::base::{Errno, Error, Result};
-use crate::mbuf::RawMbuf;
+use crate::mbuf::layout::RawMbuf;
 use crate::mbuf::layout::{NO_PORT, rearm_word};
 use crate::mem::{PagePolicy, PageSize, Segment};
 use crate::ring::{Ring, Sync};

@@ -4,7 +4,7 @@ use super::cache::Cache;
 use super::debug::DebugTable;
 use super::slot::MAX_SLOTS;
 use crate::log_error;
-use crate::mbuf::RawMbuf;
+use crate::mbuf::layout::RawMbuf;
 use crate::mem::Segment;
 use crate::ring::Ring;
 use core::ptr::NonNull;
@@ -172,8 +172,14 @@ impl PoolInner {
         let put = self.ring.enqueue_burst(objs);
         if put != n {
             // The ring holds every header there is, so this is a header put twice.
-            log_error!("pool '{}': {} of {n} headers did not fit into a ring of {}", self.name, n - put, self.n);
+            self.complain_of_twice(n, put);
         }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn complain_of_twice(&self, n: usize, put: usize) {
+        log_error!("pool '{}': {} of {n} headers did not fit into a ring of {}", self.name, n - put, self.n);
     }
 
     /// Sets packets aside for a queue that holds `n` while it runs, and a burst. -ENOSPC with the number needed.
@@ -213,12 +219,19 @@ impl PoolInner {
     /// As there.
     pub(super) unsafe fn drop_words(&self, n: u64) {
         if n != 0 && self.refs.fetch_sub(n, AcqRel) == n {
-            let p = core::ptr::from_ref(self).cast_mut();
-            super::handle::forget(p);
-            // SAFETY: the count fell to 0, so no handle, queue, cache or packet refers to the pool; the box came from
-            // `Box::into_raw` in `Pool::new`.
-            drop(unsafe { Box::from_raw(p) });
+            // SAFETY: the count fell to 0, so no handle, queue, cache or packet refers to the pool.
+            unsafe { PoolInner::destroy(core::ptr::from_ref(self).cast_mut()) };
         }
+    }
+
+    /// # Safety
+    /// `p` came from `Box::into_raw` in `Pool::new`, and nobody refers to it.
+    #[cold]
+    #[inline(never)]
+    unsafe fn destroy(p: *mut PoolInner) {
+        super::handle::forget(p);
+        // SAFETY: the caller's promise.
+        drop(unsafe { Box::from_raw(p) });
     }
 
     /// Gives headers back to the shared ring, and their references.

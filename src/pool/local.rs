@@ -4,8 +4,8 @@ use super::cache::Cache;
 use super::inner::{PoolHold, PoolInner, PoolRef};
 use super::release::{free_packets, pool_of};
 use super::slot::NO_SLOT;
-use crate::mbuf::RawMbuf;
-use crate::mbuf::flags::ATTACHED;
+use crate::mbuf::layout::RawMbuf;
+use crate::mbuf::layout::flags::ATTACHED;
 
 /// A receive queue's side: takes headers.
 pub struct RxPool {

@@ -26,6 +26,18 @@ impl Device for ClosedDevice {
     fn link(&mut self) -> Link {
         Link::default()
     }
+    fn set_link(&mut self, _: bool) -> Result<()> {
+        fail!(NODEV, "the port is closed")
+    }
+    fn set_mac(&mut self, _: [u8; 6]) -> Result<()> {
+        fail!(NODEV, "the port is closed")
+    }
+    fn set_mtu(&mut self, _: u32) -> Result<()> {
+        fail!(NODEV, "the port is closed")
+    }
+    fn set_promiscuous(&mut self, _: bool) -> Result<()> {
+        fail!(NODEV, "the port is closed")
+    }
     fn mac(&mut self) -> [u8; 6] {
         [0; 6]
     }

@@ -7,12 +7,14 @@
 use super::poll_group::Group;
 use super::row::{NULL_TX, RxRow, TxFns, TxRow, null_rx};
 use crate::base::cpu;
-use crate::driver::{RawMbuf, RxBurstFn, RxCounters, RxQueue, TxBurstFn, TxCounters, TxEntry, TxFlushFn, TxQueue};
+use crate::driver::{
+    FlushCause, RawMbuf, RxBurstFn, RxCounters, RxQueue, TxBurstFn, TxCounters, TxEntry, TxFlushFn, TxQueue,
+};
 use crate::log_error;
 use crate::pool::{PoolRef, slot};
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering::*, fence};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// `bound` of a queue that no thread has burst on yet.
 const UNBOUND: u32 = u32::MAX - 1;
@@ -41,15 +43,23 @@ impl Owner {
     }
 
     /// True where another thread than the owner calls; says so once.
-    fn is_foreign(&self, what: &str) -> bool {
+    fn is_foreign(&self, what: &'static str, port: u16, queue: u16) -> bool {
         let (owner, me) = (self.thread.load(Relaxed), thread_id());
         if owner == 0 || owner == me {
             return false;
         }
         if !self.complained.swap(true, Relaxed) {
-            log_error!("{what} belongs to thread {owner} and is used by thread {me}: the call does nothing");
+            Owner::complain(what, port, queue, owner, me);
         }
         true
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn complain(what: &str, port: u16, queue: u16, owner: u64, me: u64) {
+        log_error!(
+            "{what} queue {queue} of port {port} belongs to thread {owner} and is used by thread {me}: the call does nothing"
+        );
     }
 }
 
@@ -91,7 +101,9 @@ impl Drop for RxInner {
 unsafe extern "C" fn rx_bind(end: *mut c_void, pkts: *mut *mut RawMbuf, n: u16) -> u16 {
     // SAFETY: a row or a live pair that holds this function holds the end with it, which lives until the row is shut.
     let end = unsafe { &*end.cast::<RxEnd>() };
-    end.bind(slot::current());
+    if !end.bind(slot::current()) {
+        return 0; // It is being stopped: what is live is still this function.
+    }
     // SAFETY: the live pair is set by `publish`; the caller's promises are passed on.
     unsafe { end.call_live(pkts, n) }
 }
@@ -118,7 +130,7 @@ unsafe extern "C" fn rx_detour(end: *mut c_void, pkts: *mut *mut RawMbuf, n: u16
 
 #[inline(always)]
 unsafe fn rx_checked_inner(end: &RxEnd, pkts: *mut *mut RawMbuf, n: u16) -> u16 {
-    if end.check.load(Relaxed) && end.owner.is_foreign(&format!("receive queue {} of port {}", end.queue, end.port)) {
+    if end.check.load(Relaxed) && end.owner.is_foreign("receive", end.port, end.queue) {
         return 0;
     }
     // SAFETY: the caller's promises.
@@ -151,6 +163,10 @@ impl RxEnd {
         })
     }
 
+    pub(super) fn lock(&self) -> MutexGuard<'_, RxInner> {
+        self.inner.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
     fn me(&self) -> *mut c_void {
         core::ptr::from_ref(self).cast_mut().cast()
     }
@@ -171,18 +187,20 @@ impl RxEnd {
         self.live.store(f as *mut (), Release);
     }
 
-    /// Binds the queue to a slot, and lets the row lead into the driver. Called by the owner, outside the driver.
-    pub(super) fn bind(&self, slot: u32) {
-        let mut inner = self.inner.lock().unwrap_or_else(|e| e.into_inner());
+    /// Binds the queue to a slot, and lets the row lead into the driver. Called by the owner, outside the driver. False
+    /// where the queue does not run: then the row and the live function are as they were.
+    pub(super) fn bind(&self, slot: u32) -> bool {
+        let mut inner = self.lock();
         self.owner.set(Some(slot));
         inner.q.ctx().bind(slot);
         if inner.started {
             self.publish(&mut inner);
         }
+        inner.started
     }
 
     pub(super) fn unbind(&self) {
-        let mut inner = self.inner.lock().unwrap_or_else(|e| e.into_inner());
+        let mut inner = self.lock();
         self.owner.set(None);
         inner.q.ctx().bind(slot::NO_SLOT);
         if inner.started {
@@ -256,7 +274,9 @@ pub(super) struct TxInner {
 unsafe extern "C" fn tx_bind(end: *mut c_void, pkts: *mut *mut RawMbuf, n: u16) -> u16 {
     // SAFETY: as in `rx_bind`.
     let end = unsafe { &*end.cast::<TxEnd>() };
-    end.bind(slot::current());
+    if !end.bind(slot::current()) {
+        return 0; // As in `rx_bind`.
+    }
     // SAFETY: the live functions are set by `publish`.
     unsafe { end.call(&end.live.burst, pkts, n) }
 }
@@ -264,7 +284,9 @@ unsafe extern "C" fn tx_bind(end: *mut c_void, pkts: *mut *mut RawMbuf, n: u16) 
 unsafe extern "C" fn tx_bind_more(end: *mut c_void, pkts: *mut *mut RawMbuf, n: u16) -> u16 {
     // SAFETY: as in `rx_bind`.
     let end = unsafe { &*end.cast::<TxEnd>() };
-    end.bind(slot::current());
+    if !end.bind(slot::current()) {
+        return 0; // As in `rx_bind`.
+    }
     // SAFETY: as above.
     unsafe { end.call(&end.live.more, pkts, n) }
 }
@@ -343,12 +365,16 @@ impl TxEnd {
         })
     }
 
+    pub(super) fn lock(&self) -> MutexGuard<'_, TxInner> {
+        self.inner.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
     fn me(&self) -> *mut c_void {
         core::ptr::from_ref(self).cast_mut().cast()
     }
 
     fn is_foreign(&self) -> bool {
-        self.check.load(Relaxed) && self.owner.is_foreign(&format!("send queue {} of port {}", self.queue, self.port))
+        self.check.load(Relaxed) && self.owner.is_foreign("send", self.port, self.queue)
     }
 
     #[inline(always)]
@@ -374,17 +400,25 @@ impl TxEnd {
         self.live.burst.store(f.burst as *mut (), Release);
     }
 
-    pub(super) fn bind(&self, slot: u32) {
-        let mut inner = self.inner.lock().unwrap_or_else(|e| e.into_inner());
+    /// As [`RxEnd::bind`].
+    pub(super) fn bind(&self, slot: u32) -> bool {
+        let mut inner = self.lock();
         self.owner.set(Some(slot));
         inner.q.ctx().bind(slot);
         if inner.started {
             self.publish(&mut inner);
         }
+        inner.started
     }
 
+    /// Called by the owner, outside the driver. What is staged is rung: an unbound queue has nobody to do it.
     pub(super) fn unbind(&self) {
-        let mut inner = self.inner.lock().unwrap_or_else(|e| e.into_inner());
+        let mut inner = self.lock();
+        if inner.started && inner.q.ctx().staged() != 0 {
+            let e = inner.q.entry();
+            // SAFETY: the queue's own entry, on its owner's thread.
+            unsafe { (e.flush)(e.queue, FlushCause::Explicit as u8) };
+        }
         self.owner.set(None);
         inner.q.ctx().bind(slot::NO_SLOT);
         if inner.started {

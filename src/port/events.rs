@@ -3,7 +3,7 @@
 use super::port::Port;
 use crate::base::{Error, Result};
 use crate::driver::{Event, EventSink, Link};
-use core::sync::atomic::{AtomicU32, Ordering::*};
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::*};
 use core::time::Duration;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -18,7 +18,7 @@ pub(super) struct PortEvents {
     /// For [`Port::take_events`], and for the callbacks.
     polled: AtomicU32,
     called: AtomicU32,
-    /// The link as last reported: 0 not looked at yet, 1 down, 2 up.
+    /// The link as last reported: 1 down, 2 up.
     link: AtomicU32,
     callbacks: Mutex<Vec<Callback>>,
 }
@@ -51,19 +51,26 @@ fn clear(fd: &OwnedFd) {
     unsafe { libc::read(fd.as_raw_fd(), v.as_mut_ptr().cast(), 8) };
 }
 
+/// Somebody polls the descriptor: links are looked at also where there is no callback.
+static WATCH_ALL: AtomicBool = AtomicBool::new(false);
+
 static HUB: OnceLock<Result<Hub>> = OnceLock::new();
 
 fn hub() -> Result<&'static Hub> {
     HUB.get_or_init(|| Ok(Hub { fd: eventfd()?, wake: eventfd()? })).as_ref().map_err(Clone::clone)
 }
 
+fn seen(link: Link) -> u32 {
+    if link.up { 2 } else { 1 }
+}
+
 impl PortEvents {
-    pub(super) fn new(port: u16) -> Arc<PortEvents> {
+    pub(super) fn new(port: u16, link: Link) -> Arc<PortEvents> {
         Arc::new(PortEvents {
             port,
             polled: AtomicU32::new(0),
             called: AtomicU32::new(0),
-            link: AtomicU32::new(0),
+            link: AtomicU32::new(seen(link)),
             callbacks: Mutex::new(Vec::new()),
         })
     }
@@ -84,11 +91,16 @@ impl PortEvents {
 
     /// Raises LINK where the link is not as last seen.
     pub(super) fn check_link(&self, link: Link) {
-        let now = if link.up { 2 } else { 1 };
-        let before = self.link.swap(now, AcqRel);
-        if before != 0 && before != now {
+        let now = seen(link);
+        if self.link.swap(now, AcqRel) != now {
             self.raise(Event::LINK);
         }
+    }
+
+    /// The port is closed. A callback may hold a handle on it, which would keep its number for ever.
+    pub(super) fn forget(&self) {
+        let gone = core::mem::take(&mut *self.callbacks.lock().unwrap_or_else(|e| e.into_inner()));
+        drop(gone); // Without the lock: what it captured may be anything.
     }
 
     fn call(&self) {
@@ -105,8 +117,11 @@ impl PortEvents {
     }
 }
 
-/// A descriptor that is readable when some port has events to take. -errno where the kernel gives none.
+/// A descriptor that is readable when some port has events to take. From the first call on, a control thread looks at every
+/// port's link ten times a second. -errno where the kernel gives none.
 pub fn events_fd() -> Result<RawFd> {
+    WATCH_ALL.store(true, Release);
+    control_thread()?;
     Ok(hub()?.fd.as_raw_fd())
 }
 
@@ -160,7 +175,7 @@ fn run(h: &'static Hub) {
         clear(&h.wake);
         for port in Port::all() {
             let events = port.inner().events.clone();
-            if !events.callbacks.lock().unwrap_or_else(|e| e.into_inner()).is_empty() {
+            if WATCH_ALL.load(Acquire) || !events.callbacks.lock().unwrap_or_else(|e| e.into_inner()).is_empty() {
                 events.check_link(port.link());
                 drop(port); // A callback may close it.
                 events.call();

@@ -9,6 +9,8 @@ mod port;
 mod queues;
 pub mod row;
 mod stats;
+#[cfg(test)]
+mod tests;
 pub mod wrap;
 
 pub use events::events_fd;
@@ -43,6 +45,14 @@ impl State {
             State::Started => "started",
             State::Stopped => "stopped",
             State::Closed => "closed",
+        }
+    }
+
+    /// The answer to a call that this state does not allow: -ENODEV on a closed port, else -EBUSY.
+    fn refuse<T>(self, port: &str, why: &str) -> crate::base::Result<T> {
+        match self {
+            State::Closed => crate::fail!(NODEV, "port {port} is closed"),
+            s => crate::fail!(BUSY, "port {port} is {}: {why}", s.as_str()),
         }
     }
 }

@@ -109,7 +109,7 @@ impl Group {
 
 fn ring_one(m: &mut TxMember, flag: &AtomicU8, cause: FlushCause, now: u64) -> u32 {
     if flag.load(Relaxed) & NOTED != 0 {
-        let ns = u128::from(now.wrapping_sub(m.since)) * 1_000_000_000 / u128::from(time::tsc_hz());
+        let ns = u128::from(now.wrapping_sub(m.since)) * 1_000_000_000 / u128::from(time::tsc_hz().max(1));
         if ns as u64 > m.counters.longest_wait_ns.load(Relaxed) {
             m.counters.longest_wait_ns.store(ns as u64, Relaxed);
         }
@@ -164,6 +164,16 @@ impl PollGroup {
             end.regroup(raw)
         })?;
         self.0.rx.push(RxMember { port: Arc::downgrade(port.inner()), queue });
+        // From the first one on, deadlines are looked at in the receive calls alone.
+        for m in self.0.tx.iter().filter(|_| bit == 1) {
+            if let Some(port) = m.port.upgrade() {
+                let _ = port.with_tx(m.queue, |end, _| {
+                    end.tick_in_more.store(false, Relaxed);
+                    end.publish(&mut end.lock());
+                    Ok(())
+                });
+            }
+        }
         Ok(())
     }
 
@@ -229,21 +239,22 @@ impl Drop for PollGroup {
         self.flush();
         let raw = self.raw();
         let mut left = true;
+        // A queue that is not there any more (its port was closed) points nowhere.
         for m in &self.0.rx {
             if let Some(port) = m.port.upgrade() {
-                left &= port
-                    .with_rx(m.queue, |end, _| leave(&end.group, raw, || end.regroup(core::ptr::null_mut())))
-                    .is_ok();
+                let _ = port.with_rx(m.queue, |end, _| {
+                    left &= leave(&end.group, raw, || end.regroup(core::ptr::null_mut())).is_ok();
+                    Ok(())
+                });
             }
         }
         for m in &self.0.tx {
             if let Some(port) = m.port.upgrade() {
-                let out = || {
-                    port.with_tx(m.queue, |end, _| {
-                        leave(&end.group, raw, || end.regroup(core::ptr::null_mut(), 0, core::ptr::null()))
-                    })
-                };
-                left &= out().is_ok();
+                let _ = port.with_tx(m.queue, |end, _| {
+                    let out = || end.regroup(core::ptr::null_mut(), 0, core::ptr::null());
+                    left &= leave(&end.group, raw, out).is_ok();
+                    Ok(())
+                });
             }
         }
         // A queue that a foreign thread holds keeps its group's memory, rather than pointing at nothing.
@@ -254,6 +265,24 @@ impl Drop for PollGroup {
     }
 }
 
+#[cfg(test)]
+thread_local! {
+    static GONE: core::cell::Cell<usize> = const { core::cell::Cell::new(0) };
+}
+
+/// Groups whose memory this thread gave back.
+#[cfg(test)]
+pub(super) fn gone() -> usize {
+    GONE.get()
+}
+
+#[cfg(test)]
+impl Drop for Group {
+    fn drop(&mut self) {
+        GONE.set(GONE.get() + 1);
+    }
+}
+
 fn leave(of: &AtomicPtr<Group>, group: *mut Group, regroup: impl FnOnce() -> Result<()>) -> Result<()> {
     if of.load(Acquire) == group { regroup() } else { Ok(()) }
 }
@@ -261,7 +290,7 @@ fn leave(of: &AtomicPtr<Group>, group: *mut Group, regroup: impl FnOnce() -> Res
 impl RxEnd {
     /// Joins or leaves a group. The caller holds the port's control lock and is the queue's thread, or nobody is.
     fn regroup(&self, group: *mut Group) -> Result<()> {
-        let mut inner = self.inner.lock().unwrap_or_else(|e| e.into_inner());
+        let mut inner = self.lock();
         if !self.row.wait(super::STOP_LIMIT) {
             return fail!(BUSY, "receive queue {} of port {} is inside a burst", self.queue, self.port);
         }
@@ -290,7 +319,7 @@ impl RxEnd {
 
 impl TxEnd {
     fn regroup(&self, group: *mut Group, fill: u32, pending: *const AtomicU8) -> Result<()> {
-        let mut inner = self.inner.lock().unwrap_or_else(|e| e.into_inner());
+        let mut inner = self.lock();
         if !self.row.wait(super::STOP_LIMIT) {
             return fail!(BUSY, "send queue {} of port {} is inside a burst", self.queue, self.port);
         }

@@ -24,12 +24,12 @@ pub struct PortInner {
 
 pub(super) struct Ctl {
     pub(super) state: State,
-    pub(super) dev: Box<dyn Device>,
-    pub(super) info: DeviceInfo,
-    pub(super) config: PortConfig,
     // Before the device: queues go first.
     pub(super) rx: Vec<Option<Box<RxEnd>>>,
     pub(super) tx: Vec<Option<(Box<TxEnd>, u32)>>,
+    pub(super) dev: Box<dyn Device>,
+    pub(super) info: DeviceInfo,
+    pub(super) config: PortConfig,
     pub(super) totals: Totals,
 }
 
@@ -88,7 +88,7 @@ impl Port {
         let Some(id) = t.iter().position(|s| matches!(s, Slot::Free)) else {
             return fail!(NOSPC, "port '{name}': all {MAX_PORTS} port numbers are taken");
         };
-        let events = PortEvents::new(id as u16);
+        let events = PortEvents::new(id as u16, dev.link());
         dev.set_events(events.sink());
         let info = dev.info();
         let inner = Arc::new(PortInner {
@@ -188,7 +188,7 @@ impl Port {
     ) -> Result<()> {
         let mut c = self.0.ctl();
         if c.state != State::Probed {
-            return fail!(BUSY, "port {} is {}: wrap it before it is configured", self.0.name, c.state.as_str());
+            return c.state.refuse(&self.0.name, "wrap it before it is configured");
         }
         let inner = core::mem::replace(&mut c.dev, Box::new(super::closed::ClosedDevice));
         let (dev, result) = match f(inner) {
@@ -206,10 +206,8 @@ impl Port {
     pub fn configure(&self, config: &PortConfig) -> Result<()> {
         let mut c = self.0.ctl();
         let name = &self.0.name;
-        match c.state {
-            State::Started => return fail!(BUSY, "port {name} is started: stop it first"),
-            State::Closed => return fail!(NODEV, "port {name} is closed"),
-            _ => {}
+        if let s @ (State::Started | State::Closed) = c.state {
+            return s.refuse(name, "stop it first");
         }
         let info = c.dev.info();
         let queues = |what: &str, n: u16, max: u16| {
@@ -236,6 +234,7 @@ impl Port {
         }
         c.check_no_handles(name)?;
         c.drop_queues();
+        c.state = State::Probed; // What it is without queues, should the device refuse.
         c.dev
             .configure(&DeviceConfig { n_rx: config.n_rx, n_tx: config.n_tx, mtu: config.mtu, scatter: config.scatter })
             .map_err(|e| e.context(format!("port {name}")))?;
@@ -297,7 +296,7 @@ impl Port {
         match c.state {
             State::Started => return Ok(()),
             State::Configured | State::Stopped => {}
-            s => return fail!(BUSY, "port {name} is {}: configure it first", s.as_str()),
+            s => return s.refuse(name, "configure it first"),
         }
         let missing = |n: Option<usize>, what: &str| match n {
             Some(q) => invalid!("port {name}: {what} queue {q} was not set up"),
@@ -338,6 +337,7 @@ impl Port {
             c.dev = Box::new(super::closed::ClosedDevice);
             c.state = State::Closed;
         }
+        self.0.events.forget();
         let mut t = table();
         let was = core::mem::replace(&mut t[usize::from(self.id())], Slot::Closed);
         drop(t); // The last handle may go here, and its drop takes the table's lock.
@@ -427,7 +427,7 @@ impl Ctl {
     fn check_setup(&self, name: &str, what: &str, queue: u16, n: usize, n_desc: u32) -> Result<u32> {
         match self.state {
             State::Configured | State::Stopped => {}
-            s => return fail!(BUSY, "port {name} is {}: queues are set up between configure and start", s.as_str()),
+            s => return s.refuse(name, "queues are set up between configure and start"),
         }
         if usize::from(queue) >= n {
             return invalid!("port {name}: {what} queue {queue}; {n} are configured");
@@ -474,19 +474,12 @@ impl Ctl {
 
     fn check_no_handles(&self, name: &str) -> Result<()> {
         let rx = self.rx.iter().flatten().find(|e| e.handed_out.load(Acquire) || !e.group.load(Acquire).is_null());
-        if let Some(e) = rx {
-            return fail!(
-                BUSY,
-                "port {name}: receive queue {} is in use: its handle is out, or it is in a poll group",
-                e.queue
-            );
-        }
         let tx = self.tx.iter().flatten().find(|(e, _)| e.handed_out.load(Acquire) || !e.group.load(Acquire).is_null());
-        if let Some((e, _)) = tx {
+        let used = rx.map(|e| ("receive", e.queue)).or(tx.map(|(e, _)| ("send", e.queue)));
+        if let Some((what, queue)) = used {
             return fail!(
                 BUSY,
-                "port {name}: send queue {} is in use: its handle is out, or it is in a poll group",
-                e.queue
+                "port {name}: {what} queue {queue} is in use: its handle is out, or it is in a poll group"
             );
         }
         Ok(())
@@ -532,21 +525,28 @@ impl Ctl {
     fn shut_rows(&mut self) -> Result<()> {
         // First, so that a queue that is just being bound does not come alive again.
         self.set_started(false);
-        let rx = self.rx.iter().flatten().find(|e| !e.shut(STOP_LIMIT)).map(|e| ("receive", e.queue));
-        let busy =
-            rx.or_else(|| self.tx.iter().flatten().find(|(e, _)| !e.shut(STOP_LIMIT)).map(|(e, _)| ("send", e.queue)));
-        let Some((what, queue)) = busy else { return Ok(()) };
+        let rx = self.rx.iter().flatten().position(|e| !e.shut(STOP_LIMIT));
+        let tx = match rx {
+            Some(_) => None,
+            None => self.tx.iter().flatten().position(|(e, _)| !e.shut(STOP_LIMIT)),
+        };
+        let (n_rx, n_tx, what, queue) = match (rx, tx) {
+            (Some(q), _) => (q, 0, "receive", q),
+            (None, Some(q)) => (self.rx.len(), q, "send", q),
+            (None, None) => return Ok(()),
+        };
         self.set_started(true);
-        for e in self.rx.iter().flatten() {
+        // Those that were shut. The one that would not has its functions back, and a thread inside: its queue is not touched.
+        for e in self.rx.iter().flatten().take(n_rx) {
             e.publish(&mut e.lock());
         }
-        for (e, _) in self.tx.iter().flatten() {
+        for (e, _) in self.tx.iter().flatten().take(n_tx) {
             e.publish(&mut e.lock());
         }
         fail!(BUSY, "a thread stayed inside a burst on {what} queue {queue} for over {STOP_LIMIT:?}")
     }
 
-    fn set_started(&self, on: bool) {
+    pub(super) fn set_started(&self, on: bool) {
         for e in self.rx.iter().flatten() {
             e.lock().started = on;
         }
@@ -593,17 +593,5 @@ impl Ctl {
                 core::mem::forget(e);
             }
         }
-    }
-}
-
-impl RxEnd {
-    pub(super) fn lock(&self) -> MutexGuard<'_, super::ends::RxInner> {
-        self.inner.lock().unwrap_or_else(|e| e.into_inner())
-    }
-}
-
-impl TxEnd {
-    pub(super) fn lock(&self) -> MutexGuard<'_, super::ends::TxInner> {
-        self.inner.lock().unwrap_or_else(|e| e.into_inner())
     }
 }

@@ -90,10 +90,8 @@ pub fn row(port: u16, queue: u16) -> Option<&'static Row> {
     ROWS.get(usize::from(port) * MAX_QUEUES + usize::from(queue))
 }
 
-/// The whole table, for C.
-pub fn rows() -> *const Row {
-    ROWS.as_ptr()
-}
+/// The whole table, for C's exported pointer.
+pub static TABLE: &[Row; MAX_PORTS * MAX_QUEUES] = &ROWS;
 
 /// The three send functions and their queue.
 #[derive(Clone, Copy)]
@@ -250,6 +248,11 @@ impl TxRow {
         let _ = self.more.compare_exchange(null_tx as *mut (), old[1], AcqRel, Relaxed);
         let _ = self.flush.compare_exchange(null_flush as *mut (), old[2], AcqRel, Relaxed);
         false
+    }
+
+    #[cfg(test)]
+    pub(super) fn set_inside(&self, on: bool) {
+        self.inside.store(on.into(), Release);
     }
 
     pub fn wait(&self, limit: Duration) -> bool {

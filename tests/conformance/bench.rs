@@ -116,12 +116,25 @@ impl Bench {
     #[track_caller]
     pub fn end(self) -> Stats {
         self.port.close().unwrap();
-        assert_eq!(self.pool.available(), self.pool.size(), "packets that did not come back");
         let s = self.port.stats();
-        drop((self.port, self.far));
-        assert!(self.pool.free().is_ok());
+        self.end_closed();
         s
     }
+
+    /// As `end`, of a port that was closed already.
+    #[track_caller]
+    pub fn end_closed(self) {
+        drop((self.port, self.far));
+        all_back(&self.pool);
+        assert!(self.pool.free().is_ok());
+    }
+}
+
+/// Waits for every packet to be back: some are on their way through a far side.
+#[track_caller]
+pub fn all_back(pool: &Pool) {
+    wait_until(ARRIVES, || pool.available() == pool.size());
+    assert_eq!(pool.available(), pool.size(), "packets that did not come back");
 }
 
 pub fn fast(port: u16, queue: u16) -> &'static Row {

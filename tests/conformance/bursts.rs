@@ -17,7 +17,7 @@ fn receive_bursts_of_every_size() {
             if size == 0 {
                 assert!(rx(b.id(), 0, 0).is_empty());
                 assert_eq!(b.port.stats().ipackets, 0);
-                drop(b.end());
+                b.end();
                 continue;
             }
             let got = b.receive(2 * size, size);
@@ -65,7 +65,8 @@ fn packets_of_many_segments_are_sent_whole_and_counted_whole() {
         assert_eq!(b.send(&mut pkts), cuts.len());
         if !b.info.caps.contains(Caps::TX_MULTI_SEG) {
             assert_eq!(b.port.stats().oerrors, cuts.len() as u64, "refused, not cut");
-            return drop(b.end());
+            b.end();
+            return;
         }
         if let Some(out) = b.left(cuts.len()) {
             for (i, c) in cuts.iter().enumerate() {
@@ -106,7 +107,7 @@ fn packets_longer_than_a_room_are_received_as_chains_where_asked_for() {
         });
         assert_eq!(got.len(), 20);
         for m in &got {
-            assert_eq!((m.pkt_len(), m.nb_segs()), (900, 4));
+            assert_eq!((m.pkt_len(), m.nb_segs()), (900, 4), "four rooms of 256 bytes");
             m.validate().unwrap();
             assert!(m.segments().all(|s| s.raw().nb_segs == 1 || s.raw().pkt_len == 900));
         }
@@ -114,7 +115,7 @@ fn packets_longer_than_a_room_are_received_as_chains_where_asked_for() {
         port.close().unwrap();
         let s = port.stats();
         assert_eq!((s.ipackets, s.ibytes), (20, 18_000), "bytes of whole packets");
-        assert_eq!(small.available(), small.size());
+        all_back(&small);
     });
 }
 
@@ -180,28 +181,23 @@ fn clones_external_buffers_and_foreign_pools_mix_in_one_burst() {
         }
         assert_eq!(kept.to_vec(), frame(0, 100), "the original stays whole");
         b.port.close().unwrap();
+        all_back(&other);
+        all_back(&headers);
         assert_eq!(dropped.load(std::sync::atomic::Ordering::SeqCst), 5, "each owner dropped once");
-        assert_eq!((other.available(), headers.available()), (64, 64));
         assert_eq!(b.port.stats().opackets, 17);
         drop(kept);
         b.end_closed();
     });
 }
 
-impl Bench {
-    /// As `end`, of a port that was closed already.
-    #[track_caller]
-    pub fn end_closed(self) {
-        assert_eq!(self.pool.available(), self.pool.size());
-        drop((self.port, self.far));
-        assert!(self.pool.free().is_ok());
-    }
-}
-
 #[test]
 fn packets_outlive_their_port_and_their_pool() {
     each(|rig| {
         let b = Bench::started(rig, &Ask { offer: 32, ..Ask::default() });
+        if !rig.receives_into_its_pool() {
+            b.end();
+            return;
+        }
         let name = b.pool.name().to_string();
         let got = b.receive(32, 32);
         b.port.close().unwrap();
@@ -228,6 +224,6 @@ fn packets_of_a_closed_pool_are_sent_and_the_pool_goes() {
         assert_eq!(b.send(&mut pkts), 10);
         b.port.stop().unwrap();
         b.end();
-        assert!(!burstline::pool::list().iter().any(|i| i.name == name));
+        assert!(wait_until(ARRIVES, || !burstline::pool::list().iter().any(|i| i.name == name)));
     });
 }

@@ -13,6 +13,14 @@ fn xstat(p: &burstline::port::Port, name: &str) -> u64 {
 fn an_empty_pool_gives_no_packets_is_counted_and_recovers() {
     each(|rig| {
         let b = Bench::started(rig, &Ask { offer: 300, ..Ask::default() });
+        if !rig.receives_into_its_pool() {
+            // What does not need the pool goes on without it.
+            let hoard: Vec<Mbuf> = std::iter::from_fn(|| Mbuf::alloc(&b.pool).ok()).collect();
+            assert_eq!(b.receive(300, 32).len(), 300);
+            drop(hoard);
+            assert_eq!(b.end().rx_nombuf, 0);
+            return;
+        }
         let mut hoard = Vec::new();
         while let Ok(m) = Mbuf::alloc(&b.pool) {
             hoard.push(m);

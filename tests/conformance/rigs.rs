@@ -3,6 +3,9 @@
 //! A driver in the table without a rig here fails the suite by its name.
 
 use crate::refdev;
+use crate::rig_pcap::PcapRig;
+use crate::rig_ring::RingRig;
+use crate::rig_tap::TapRig;
 use crate::support::run::unique;
 use burstline::driver::{DevArgs, Driver};
 use burstline::port::Port;
@@ -26,7 +29,7 @@ impl Default for Ask {
 }
 
 /// The far side of a port.
-pub trait Far {
+pub trait Far: Send + Sync {
     /// Lets the frames that were asked for arrive; called once, with the port started. Queue 0 gets them.
     fn offer(&mut self);
     /// Frames offered so far by the driver's own definition; None where it makes them on demand.
@@ -49,12 +52,20 @@ pub trait Rig: Sync {
     fn here(&self) -> bool {
         true
     }
+    /// False where packets come from elsewhere than the receive queue's pool.
+    fn receives_into_its_pool(&self) -> bool {
+        true
+    }
+    /// True where each start offers everything anew.
+    fn starts_over(&self) -> bool {
+        false
+    }
     /// A port that nobody configured yet.
     fn open(&self, ask: &Ask) -> (Port, Box<dyn Far>);
 }
 
 /// Every rig.
-const RIGS: &[&dyn Rig] = &[&RefRig, &NullRig];
+const RIGS: &[&dyn Rig] = &[&RefRig, &NullRig, &RingRig, &TapRig, &PcapRig];
 
 /// Runs `f` for every driver there is; a failure names the driver.
 pub fn each(f: impl Fn(&dyn Rig)) {

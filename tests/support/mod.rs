@@ -10,5 +10,6 @@ pub mod tools;
 pub mod house;
 pub mod netns;
 pub mod run;
+pub mod clib;
 
 pub(crate) use tools::need;

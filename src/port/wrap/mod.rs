@@ -17,6 +17,10 @@
 
 mod fault;
 mod trace;
+/// The page on wrappers: its example is run as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/wrap.md")]
+struct Page;
 
 use super::Port;
 use super::row::{NULL_TX, TxFns, null_rx};
