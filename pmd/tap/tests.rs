@@ -19,7 +19,7 @@ fn pair() -> (TapQueue, UnixDatagram) {
 }
 
 fn shared(events: EventSink) -> Arc<Shared> {
-    Arc::new(Shared { max_frame: 5000.into(), gone: false.into(), multi_queue: false, events })
+    Arc::new(Shared { max_frame: 5000.into(), gone: false.into(), cut: false.into(), multi_queue: false, events })
 }
 
 fn pool(name: &str, n: u32) -> Pool {

@@ -206,9 +206,8 @@ impl Port {
     pub fn configure(&self, config: &PortConfig) -> Result<()> {
         let mut c = self.0.ctl();
         let name = &self.0.name;
-        match c.state {
-            s @ (State::Started | State::Closed) => return s.refuse(name, "stop it first"),
-            _ => {}
+        if let s @ (State::Started | State::Closed) = c.state {
+            return s.refuse(name, "stop it first");
         }
         let info = c.dev.info();
         let queues = |what: &str, n: u16, max: u16| {

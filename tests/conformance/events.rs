@@ -107,6 +107,7 @@ fn a_callback_may_close_its_port() {
             .on_event(move |id, e| {
                 if e.contains(Event::LINK)
                     && let Ok(p) = Port::by_id(id)
+                    && !p.link().up
                 {
                     *r.lock().unwrap() = Some(p.close());
                 }
