@@ -834,6 +834,13 @@ int bl_port_stop(uint16_t port);
 int bl_port_close(uint16_t port);
 
 /**
+ * Puts a port around the port, before it is configured: "trace,file=x.pcapng" writes down every packet, "fault,rx_drop=0.01" loses some.
+ * Errors: -EINVAL with the key or value and what is allowed, -EBUSY where it is configured, -ENODEV. Control thread.
+ */
+int bl_port_wrap(uint16_t port,
+                 const char *spec);
+
+/**
  * Sets up receive queue `queue` with `n_desc` descriptors (0: the usual number), fed from `pool`, which is then in use until
  * the port is closed or configured again.
  * Errors: -EINVAL with the limits, -ENOSPC with the packets that the pool would need, -EBUSY where the port runs or was not

@@ -23,8 +23,11 @@ const BURSTS: &[&str] = &[
 
 /// Where the walk ends, and why.
 const DOORS: &[(&str, &str)] = &[
+    ("alloc::fmt::format::format_inner", "the text of an error that ends an input or a device; our texts cannot fail"),
     ("burstline::base::log::say", "a line for a thing that happens once, formatted by then"),
     ("burstline::driver::event::EventSink::raise", "an event: once, at the end of an input or of a device"),
+    ("burstline::pmd::pcap::sink::Sink::failed", "a capture that cannot be written any more, said once"),
+    ("burstline::port::wrap::trace::Recorder::", "a port that was asked to write down each packet as text"),
     ("burstline::pool::inner::PoolInner::destroy", "the last packet of a closed pool frees the pool"),
     ("burstline::pool::inner::PoolInner::complain_of_twice", "a program that frees twice, outside debug mode"),
     ("burstline::pool::debug::", "debug mode, which names places and is not fast"),
@@ -33,6 +36,12 @@ const DOORS: &[(&str, &str)] = &[
     ("burstline::port::ends::TxEnd::bind", "the first burst on a queue"),
     ("burstline::port::ends::Owner::complain", "debug mode: a queue used from two threads, said once"),
     ("burstline::pmd::pcap::live::Live::failed", "an interface failed, said once"),
+    ("burstline::pmd::pcap::rx::FileRx::end", "a file ended, said once"),
+    ("burstline::pmd::pcap::sink::Sink::failed", "a write failed, said once"),
+    (
+        "burstline::pmd::pcap::feed::Feed::read",
+        "read(2) and the parser: what they refuse is a text, and the file ends there",
+    ),
     ("burstline::base::cpu::fence_light_slow", "membarrier is asked for once"),
     ("burstline::base::time::tsc_hz", "measured once"),
 ];

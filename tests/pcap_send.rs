@@ -1,6 +1,7 @@
 //! `net_pcap` sends to files, FIFOs and devices, through ports as a program uses them.
 
 mod pcap_common;
+mod support;
 
 use pcap_common::*;
 use std::path::Path;
@@ -33,7 +34,7 @@ fn a_packet_of_many_segments_is_one_record_of_its_whole_length() {
         assert_eq!(tx.burst(&mut burst), 5);
         let s = p.stats();
         assert_eq!((s.opackets, s.oerrors), (4, 1));
-        assert_eq!(s.obytes, want.iter().map(|w| w.len() as u64).sum());
+        assert_eq!(s.obytes, want.iter().map(|w| w.len() as u64).sum::<u64>());
         assert!(records(&out).iter().map(|r| &r.1).eq(&want), "{name}");
         assert_eq!(pool.available(), 8192);
     }
@@ -83,6 +84,50 @@ fn a_full_device_costs_its_packets_and_says_so_in_oerrors() {
     assert_eq!((p.stats().opackets, p.stats().oerrors, pool.available()), (0, 40, 128));
     drop(tx);
     p.close().unwrap();
+}
+
+/// A file system of 64 KiB at `dir`, seen by the calling thread alone and gone with it.
+fn small_disk(dir: &str) {
+    let d = std::ffi::CString::new(dir).unwrap();
+    let (none, tmpfs, size) = (c"none", c"tmpfs", c"size=64k");
+    // SAFETY: strings that end; the namespace is this thread's own, and made private before anything is mounted in it.
+    unsafe {
+        assert_eq!(libc::unshare(libc::CLONE_NEWNS), 0);
+        let private = libc::MS_REC | libc::MS_PRIVATE;
+        assert_eq!(libc::mount(none.as_ptr(), c"/".as_ptr(), none.as_ptr(), private, std::ptr::null()), 0);
+        assert_eq!(libc::mount(tmpfs.as_ptr(), d.as_ptr(), tmpfs.as_ptr(), 0, size.as_ptr().cast()), 0);
+    }
+}
+
+#[test]
+fn a_full_disk_leaves_whole_records_and_what_follows_once_there_is_room_is_read_too() {
+    support::need!("root", "netns");
+    let dir = Dir::new();
+    std::thread::scope(|s| {
+        s.spawn(|| {
+            small_disk(&dir.at(""));
+            let (slot, pool) = (ThreadSlot::register().unwrap(), pool(128));
+            for name in ["o.pcap", "o.pcapng"] {
+                let (out, ballast) = (dir.at(name), dir.at("ballast"));
+                std::fs::write(&ballast, vec![0; 20_000]).unwrap();
+                let p = port(&format!("tx_pcap={out}"), &pool);
+                let mut tx = p.tx_queue(0).unwrap().bind(&slot);
+                send(&mut tx, &pool, &(0..60).map(|i| frame(i, 1000)).collect::<Vec<_>>());
+                let full = p.stats();
+                assert!(full.opackets > 20 && full.oerrors > 5 && full.opackets + full.oerrors == 60, "{full:?}");
+                assert_eq!(records(&out).len() as u64, full.opackets, "no record in part");
+                std::fs::remove_file(&ballast).unwrap();
+                send(&mut tx, &pool, &[frame(7, 900), frame(8, 900)]);
+                let got = records(&out);
+                assert_eq!(got.len() as u64, full.opackets + 2);
+                assert!(got[got.len() - 1].1 == frame(8, 900));
+                assert_eq!((p.stats().opackets, pool.available()), (full.opackets + 2, 128));
+                drop(tx);
+                p.close().unwrap();
+                std::fs::remove_file(&out).unwrap();
+            }
+        });
+    });
 }
 
 #[test]

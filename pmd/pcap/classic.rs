@@ -80,7 +80,7 @@ impl Classic {
             Fill::Short(_) => return Ok(Found::Truncated(offset)),
             Fill::NotYet => return Ok(Found::NotYet),
         }
-        let record = &src.bytes()[..total];
+        let record = src.bytes().get(..total).unwrap_or_default();
         let parsed = if self.big { parse_pcap_frame_be(record) } else { parse_pcap_frame(record) };
         let Ok((_, r)) = parsed else {
             return src.corrupt(offset, format_args!("record of {total} bytes not understood"));

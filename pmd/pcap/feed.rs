@@ -119,45 +119,47 @@ impl Feed {
     }
 
     /// What comes next; the same again until [`Feed::advance`].
-    #[inline(never)]
+    #[inline]
     pub fn peek(&mut self) -> Peek {
         if self.held {
             return Peek::Record;
         }
-        let end = match &mut self.kind {
+        self.used = true;
+        match &mut self.kind {
+            Kind::Memory(m) if m.next < m.entries.len() => {
+                self.held = true;
+                Peek::Record
+            }
             Kind::Memory(m) => {
-                if m.next < m.entries.len() {
-                    self.held = true;
-                    self.used = true;
-                    return Peek::Record;
-                }
                 m.next = 0;
                 m.shift = m.shift.saturating_add(m.span);
-                return Peek::Again;
+                Peek::Again
             }
-            Kind::Stream(r) => match r.next() {
-                Ok(Next::Record(rec)) => {
-                    let (lo, hi) = self.stamps.unwrap_or((rec.ts_ns, rec.ts_ns));
-                    self.stamps = Some((lo.min(rec.ts_ns), hi.max(rec.ts_ns)));
-                    (self.held, self.used) = (true, true);
-                    return Peek::Record;
-                }
-                Ok(Next::Eof) => None,
-                Ok(Next::NotYet) => return Peek::NotYet,
-                Ok(Next::Truncated { offset }) => Some(cut(&self.path, offset)),
-                Err(e) => Some(e),
-            },
-        };
-        self.used = true;
-        if let Some(e) = end {
-            return Peek::Broken(e);
+            Kind::Stream(_) => self.read(),
+        }
+    }
+
+    /// The next record from the file, or how the file goes on.
+    #[inline(never)]
+    fn read(&mut self) -> Peek {
+        let Kind::Stream(r) = &mut self.kind else { return Peek::End };
+        match r.next() {
+            Ok(Next::Record(rec)) => {
+                let (lo, hi) = self.stamps.unwrap_or((rec.ts_ns, rec.ts_ns));
+                self.stamps = Some((lo.min(rec.ts_ns), hi.max(rec.ts_ns)));
+                self.held = true;
+                return Peek::Record;
+            }
+            Ok(Next::Eof) => {}
+            Ok(Next::NotYet) => return Peek::NotYet,
+            Ok(Next::Truncated { offset }) => return Peek::Broken(cut(&self.path, offset)),
+            Err(e) => return Peek::Broken(e),
         }
         // A file without records would spin.
         let more = self.left.is_none_or(|n| n > 1) && self.in_loop != 0;
         if !more {
             return Peek::End;
         }
-        let Kind::Stream(r) = &mut self.kind else { return Peek::End };
         if let Err(e) = r.rewind() {
             return Peek::Broken(e);
         }

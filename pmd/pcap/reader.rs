@@ -207,8 +207,8 @@ fn start(src: &mut Source) -> Result<(Parser, CaptureInfo)> {
         let (p, info) = Classic::start(src, nanos, big)?;
         return Ok((Parser::Classic(p), info));
     }
-    let b = src.bytes();
-    let seen = format!("{:02x} {:02x} {:02x} {:02x}", b[0], b[1], b[2], b[3]);
+    let seen: Vec<String> = src.bytes().iter().take(4).map(|b| format!("{b:02x}")).collect();
+    let seen = seen.join(" ");
     match known_magic(magic) {
         Some(what) => src.refuse(format_args!("{what} (magic {seen}) is not read")),
         None => src.refuse(format_args!("not a capture: magic {seen} is neither pcap nor pcapng")),

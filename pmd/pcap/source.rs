@@ -56,14 +56,17 @@ impl Source {
             return Ok(Fill::Ready);
         }
         // What is left is less than one record: moving it is cheap, and the next read is as long as can be.
-        self.buf.copy_within(self.start..self.end, 0);
+        if self.start <= self.end && self.end <= self.buf.len() {
+            self.buf.copy_within(self.start..self.end, 0);
+        }
         self.end -= self.start;
         self.start = 0;
         if self.buf.len() < n {
             self.buf.resize(n.next_power_of_two(), 0);
         }
         while self.end < n {
-            match self.file.read(&mut self.buf[self.end..]) {
+            let Some(room) = self.buf.get_mut(self.end..) else { return Ok(Fill::Short(self.end)) };
+            match self.file.read(room) {
                 Ok(0) => return Ok(Fill::Short(self.end)),
                 Ok(got) => self.end += got,
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
@@ -98,7 +101,7 @@ impl Source {
 
     /// What is visible.
     pub(super) fn bytes(&self) -> &[u8] {
-        &self.buf[self.start..self.end]
+        self.buf.get(self.start..self.end).unwrap_or_default()
     }
 
     /// Passes `n` of the visible bytes. They stay in place, at [`Source::span`]'s index, until the next [`Source::fill`].

@@ -19,6 +19,7 @@ pub fn tsc() -> u64 {
 }
 
 /// Rate of [`tsc`] in Hz: measured once against CLOCK_MONOTONIC over about 10 ms.
+#[inline(never)]
 pub fn tsc_hz() -> u64 {
     static HZ: OnceLock<u64> = OnceLock::new();
     *HZ.get_or_init(|| {

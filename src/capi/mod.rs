@@ -1,7 +1,7 @@
 //! The C surface: a thin skin, one file a noun, and the only place of exported symbols.
 //!
 //! Three shapes of functions. Control calls return 0 (or a count) or `-errno`; constructors a pointer or NULL; both leave a
-//! text for `bl_last_error`, and a panic stops at them ([`guard`]). Hot calls (bursts, packet alloc and free, rings) are
+//! text for `bl_last_error`, and a panic stops at them (guard.rs). Hot calls (bursts, packet alloc and free, rings) are
 //! bare: no text, no guard, for nothing in them can panic.
 //!
 //! `include/burstline.h` is made of these files by cbindgen, the comments included; `tests/header_fresh.rs` holds the list.

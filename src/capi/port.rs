@@ -3,6 +3,7 @@
 use super::guard::{control, number, str_arg};
 use super::sized::{Conf, fixed, read, write};
 use crate::driver::Caps;
+use crate::port::wrap::parse_and_wrap;
 use crate::port::{self, Port, PortConfig, State};
 use core::ffi::{c_char, c_int};
 
@@ -199,4 +200,12 @@ pub extern "C" fn bl_port_stop(port: u16) -> c_int {
 #[unsafe(no_mangle)]
 pub extern "C" fn bl_port_close(port: u16) -> c_int {
     control(|| Port::by_id(port)?.close())
+}
+
+/// Puts a port around the port, before it is configured: "trace,file=x.pcapng" writes down every packet, "fault,rx_drop=0.01" loses some.
+/// Errors: -EINVAL with the key or value and what is allowed, -EBUSY where it is configured, -ENODEV. Control thread.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn bl_port_wrap(port: u16, spec: *const c_char) -> c_int {
+    // SAFETY: a C string by this function's contract.
+    control(|| parse_and_wrap(&Port::by_id(port)?, unsafe { str_arg(spec, "spec") }?))
 }

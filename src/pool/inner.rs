@@ -219,12 +219,19 @@ impl PoolInner {
     /// As there.
     pub(super) unsafe fn drop_words(&self, n: u64) {
         if n != 0 && self.refs.fetch_sub(n, AcqRel) == n {
-            let p = core::ptr::from_ref(self).cast_mut();
-            super::handle::forget(p);
-            // SAFETY: the count fell to 0, so no handle, queue, cache or packet refers to the pool; the box came from
-            // `Box::into_raw` in `Pool::new`.
-            drop(unsafe { Box::from_raw(p) });
+            // SAFETY: the count fell to 0, so no handle, queue, cache or packet refers to the pool.
+            unsafe { PoolInner::destroy(core::ptr::from_ref(self).cast_mut()) };
         }
+    }
+
+    /// # Safety
+    /// `p` came from `Box::into_raw` in `Pool::new`, and nobody refers to it.
+    #[cold]
+    #[inline(never)]
+    unsafe fn destroy(p: *mut PoolInner) {
+        super::handle::forget(p);
+        // SAFETY: the caller's promise.
+        drop(unsafe { Box::from_raw(p) });
     }
 
     /// Gives headers back to the shared ring, and their references.

@@ -4,6 +4,7 @@ use super::inner::{HEADROOM, PoolInner};
 use super::slot;
 use crate::mbuf::layout::flags::{ATTACHED, EXTERNAL, INDIRECT};
 use crate::mbuf::layout::{ExtShared, NO_IOVA, NO_PORT, RawMbuf, rearm_word};
+use core::mem::MaybeUninit;
 use core::sync::atomic::Ordering::*;
 
 /// The pool a header belongs to.
@@ -124,14 +125,15 @@ const BATCH: usize = 32;
 
 /// Free headers of one pool, on their way back to it. They keep the pool alive until then.
 struct Batch {
-    objs: [*mut RawMbuf; BATCH],
+    /// The first `len` are written; not the others, which would cost more than a free does.
+    objs: [MaybeUninit<*mut RawMbuf>; BATCH],
     len: usize,
     pool: *const core::ffi::c_void,
 }
 
 impl Batch {
     fn new() -> Batch {
-        Batch { objs: [core::ptr::null_mut(); BATCH], len: 0, pool: core::ptr::null() }
+        Batch { objs: [const { MaybeUninit::uninit() }; BATCH], len: 0, pool: core::ptr::null() }
     }
 
     /// Lets go of each segment of a packet, by `next` alone.
@@ -164,7 +166,7 @@ impl Batch {
         }
         // Always there, by the check above; without an index that could panic.
         if let Some(o) = self.objs.get_mut(self.len) {
-            *o = m;
+            o.write(m);
             self.len += 1;
         }
     }
@@ -173,8 +175,8 @@ impl Batch {
     /// As [`Self::push`], for what was pushed.
     unsafe fn flush(&mut self) {
         if self.len != 0 {
-            // SAFETY: free headers of one pool, which they keep.
-            unsafe { put_raw(&*self.pool.cast::<PoolInner>(), self.objs.as_ptr(), self.len) };
+            // SAFETY: the first `len` are written: free headers of one pool, which they keep.
+            unsafe { put_raw(&*self.pool.cast::<PoolInner>(), self.objs.as_ptr().cast(), self.len) };
             self.len = 0;
         }
     }

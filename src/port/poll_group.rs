@@ -109,7 +109,7 @@ impl Group {
 
 fn ring_one(m: &mut TxMember, flag: &AtomicU8, cause: FlushCause, now: u64) -> u32 {
     if flag.load(Relaxed) & NOTED != 0 {
-        let ns = u128::from(now.wrapping_sub(m.since)) * 1_000_000_000 / u128::from(time::tsc_hz());
+        let ns = u128::from(now.wrapping_sub(m.since)) * 1_000_000_000 / u128::from(time::tsc_hz().max(1));
         if ns as u64 > m.counters.longest_wait_ns.load(Relaxed) {
             m.counters.longest_wait_ns.store(ns as u64, Relaxed);
         }
