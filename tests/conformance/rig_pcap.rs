@@ -38,7 +38,7 @@ impl Rig for PcapRig {
 
 struct PcapFar {
     _dir: TempDir,
-    /// A file has its header from the port's first start on; until then there is nothing to read.
+    /// Opened when something is looked for: the file's header is written at the port's first start.
     out: Vec<(PathBuf, Option<Reader>)>,
     offered: u64,
 }
@@ -50,11 +50,11 @@ impl Far for PcapFar {
     }
     fn sent(&mut self) -> Option<Vec<Vec<u8>>> {
         let mut all = Vec::new();
-        for (path, reader) in &mut self.out {
-            if reader.is_none() && path.metadata().is_ok_and(|m| m.len() != 0) {
-                *reader = Some(Reader::open(path).unwrap());
+        for (path, r) in &mut self.out {
+            if r.is_none() && std::fs::metadata(&*path).is_ok_and(|m| m.len() != 0) {
+                *r = Some(Reader::open(path).unwrap());
             }
-            let Some(r) = reader else { continue };
+            let Some(r) = r else { continue };
             // Only whole records are ever in the file; its end is looked at again at the next call.
             while let Next::Record(f) = r.next().unwrap() {
                 all.push(f.data.to_vec());
