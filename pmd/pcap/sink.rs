@@ -27,7 +27,7 @@ pub(super) struct Sink {
     pub last_ts: u64,
     /// The file is as it was found.
     untouched: bool,
-    /// There was no such file before.
+    /// There was no such file before, and nothing has begun: it goes again.
     made: bool,
     _claim: Claimed,
 }
@@ -76,19 +76,25 @@ impl Sink {
             file,
             _claim: claim,
         };
-        // Nothing is lost of what is no regular file, and a FIFO's reader waits for the header.
-        if !meta.is_file() {
-            sink.begin()?;
+        // Nothing is lost of what is new or no regular file, and a reader may wait for the header.
+        if sink.made || !meta.is_file() {
+            sink.empty()?;
         }
         Ok(sink)
     }
 
-    /// Empties the file and writes the header of the format that its name asks for; once. Until then a run that never
-    /// starts, because of another device for example, has taken nothing from its user.
+    /// The first packets may come: what was in the file is given up. Until then a run that never starts, because of
+    /// another device for example, has taken nothing from its user.
     pub fn begin(&mut self) -> Result<()> {
-        if !self.untouched {
-            return Ok(());
+        if self.untouched {
+            self.empty()?;
         }
+        self.made = false;
+        Ok(())
+    }
+
+    /// Empties the file and writes the header of the format that its name asks for.
+    fn empty(&mut self) -> Result<()> {
         let header = self.encoder.file_header();
         let regular = self.good.is_some();
         let mut file = &self.file;
@@ -163,7 +169,7 @@ impl Sink {
 
 impl Drop for Sink {
     fn drop(&mut self) {
-        if self.untouched && self.made {
+        if self.made {
             let _ = std::fs::remove_file(&self.path);
         }
     }

@@ -121,6 +121,10 @@ impl Between {
         }
     }
 
+    pub fn nobody_is_left(&self) -> bool {
+        self.here.pids().is_empty()
+    }
+
     /// `n` pings from A, quick ones; each is answered. The first may have to wait for the neighbour's address.
     #[track_caller]
     pub fn ping(&self, address: &str, n: u32, len: u32) {

@@ -51,6 +51,8 @@ pub struct LaneCounters {
 #[derive(Default)]
 #[repr(align(128))]
 pub struct LcoreCounters {
+    /// It has ports, and will make laps.
+    pub serves: bool,
     pub laps: AtomicU64,
     /// Of the time-stamp counter, in laps that moved packets. Only with `--perf`.
     pub busy_cycles: AtomicU64,

@@ -61,7 +61,9 @@ pub fn run(mut args: EalArgs, mut options: Options) -> Result<()> {
         stop: StopFlag::new(),
         budget: options.packets.map(AtomicU64::new),
         lanes: routes.iter().map(|_| LaneCounters::default()).collect(),
-        lcores: eal.lcores().iter().map(|_| LcoreCounters::default()).collect(),
+        lcores: (0..eal.lcores().len())
+            .map(|i| LcoreCounters { serves: i * per_lcore < routes.len(), ..LcoreCounters::default() })
+            .collect(),
         burst: options.burst,
         perf: options.perf,
         pool: pool.clone(),

@@ -17,6 +17,8 @@ const EVENT_PERIOD: Duration = Duration::from_millis(5);
 /// wait may stand still.
 const ENDLESS: Duration = Duration::from_secs(1);
 const STUCK: Duration = Duration::from_secs(2);
+/// How long lcores that others keep from their cores may take for a few laps.
+const STARVED: Duration = Duration::from_secs(10);
 
 /// When to end.
 pub struct Ends {
@@ -35,12 +37,14 @@ pub struct Supervisor {
 }
 
 /// Packets moved, and laps of each lcore, at one moment.
-#[derive(Clone, PartialEq)]
+#[derive(Clone)]
 struct Mark {
     received: u64,
     taken: u64,
     laps: Vec<u64>,
     at: Instant,
+    /// Rounds of all lcores since packets last moved.
+    rounds: u32,
 }
 
 impl Mark {
@@ -50,6 +54,7 @@ impl Mark {
             taken: shared.lanes.iter().map(|l| l.taken.load(Relaxed)).sum(),
             laps: shared.lcores.iter().map(|l| l.laps.load(Relaxed)).collect(),
             at: Instant::now(),
+            rounds: 0,
         }
     }
 }
@@ -120,21 +125,27 @@ impl Supervisor {
     }
 }
 
-/// Nothing waits, and nothing moved while every lcore went round twice; or there is no use in waiting.
+/// Rounds without a packet until all is sent. In the first, what was staged is announced; it may go into a ring whose
+/// reader had its laps before, and has others in the second.
+const QUIET_ROUNDS: u32 = 2;
+
+/// Nothing waits, and nothing moved while every lcore went round a few times, twice over; or there is no use in waiting.
 fn quiet(shared: &Shared, since: Instant, mark: &mut Mark) -> bool {
     let now = Mark::now(shared);
     let held: u64 = shared.lanes.iter().map(|l| l.held.load(Relaxed)).sum();
-    if held == 0 && since.elapsed() >= ENDLESS {
-        return true;
-    }
-    if now.taken == mark.taken && mark.at.elapsed() >= STUCK {
-        return true;
-    }
     if (now.received, now.taken) != (mark.received, mark.taken) {
         *mark = now;
-        return false;
+        return held == 0 && since.elapsed() >= ENDLESS;
     }
-    // An lcore without ports makes no laps.
-    let round = |(a, b): (&u64, &u64)| *b == 0 || b.wrapping_sub(*a) >= 3;
-    held == 0 && mark.laps.iter().zip(&now.laps).all(round)
+    if mark.at.elapsed() >= if held == 0 { STARVED } else { STUCK } {
+        return true;
+    }
+    // One that serves a port has no lap until its thread has begun.
+    let mut laps = shared.lcores.iter().zip(mark.laps.iter().zip(&now.laps));
+    let round = laps.all(|(l, (a, b))| !l.serves || b.wrapping_sub(*a) >= 3);
+    if held == 0 && round {
+        let rounds = mark.rounds + 1;
+        *mark = Mark { rounds, at: mark.at, ..now };
+    }
+    mark.rounds >= QUIET_ROUNDS
 }
