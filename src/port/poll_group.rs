@@ -157,18 +157,19 @@ impl PollGroup {
                 return fail!(EXIST, "receive queue {queue} of port {} is in a poll group already", port.id());
             }
             end.bit.store(bit, Relaxed);
+            end.regroup(raw)?;
+            // Not before it is in: a lap would wait for a queue that never joined.
             if started {
-                // SAFETY: the handle's box; `all` is atomic.
-                unsafe { (*raw).all.fetch_or(bit, AcqRel) };
+                end.count_for_lap(true);
             }
-            end.regroup(raw)
+            Ok(())
         })?;
         self.0.rx.push(RxMember { port: Arc::downgrade(port.inner()), queue });
         // From the first one on, deadlines are looked at in the receive calls alone.
         for m in self.0.tx.iter().filter(|_| bit == 1) {
             if let Some(port) = m.port.upgrade() {
                 let _ = port.with_tx(m.queue, |end, _| {
-                    end.tick_in_more.store(false, Relaxed);
+                    end.tick_in_send.store(false, Relaxed);
                     end.publish(&mut end.lock());
                     Ok(())
                 });
@@ -208,7 +209,7 @@ impl PollGroup {
             if !end.group.load(Acquire).is_null() {
                 return fail!(EXIST, "send queue {queue} of port {} is in a poll group already", port.id());
             }
-            end.tick_in_more.store(no_rx, Relaxed);
+            end.tick_in_send.store(no_rx, Relaxed);
             // SAFETY: the handle's box outlives the queue's membership (see Drop).
             end.regroup(raw, fill, unsafe { &(&(*raw).pending)[slot] })?;
             Ok(end.counters.clone())
