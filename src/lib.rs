@@ -1,6 +1,8 @@
 //! Burstline: poll-mode packet drivers with burst receive and send, hugepage pools, and deferred tail flush.
 //!
 //! The modules stand in the order in which a packet meets them.
+//!
+#![doc = include_str!("../docs/rust-api.md")]
 
 pub mod base;
 pub mod mem;

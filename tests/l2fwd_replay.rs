@@ -4,9 +4,10 @@
 mod support;
 
 use std::path::{Path, PathBuf};
+use support::between::{c_l2fwd, c_source};
 use support::e2e::*;
 use support::need;
-use support::run::TempDir;
+use support::run::{TempDir, run};
 
 /// What came of one run.
 struct Ran {
@@ -110,6 +111,30 @@ fn without_new_addresses_each_frame_comes_out_as_it_went_in() {
         let ran = replay(&demo(), "--no-mac-updating", dir);
         assert!(bytes(&before) == bytes(&ran.sent));
         ran.books.balance();
+    });
+}
+
+#[test]
+fn the_c_program_writes_the_same_frames_and_books() {
+    need!("editcap", "gcc", c_source().as_str());
+    with_dir(|dir| {
+        let program = c_l2fwd(dir).path;
+        for more in ["", "--no-mac-updating"] {
+            let rust = replay(&demo(), more, dir);
+            let line = format!(
+                "-l 0 --no-pci --vdev=net_pcap0,rx_pcap={},tx_pcap=/dev/null --vdev=net_pcap1,tx_pcap=OUT-C -- -p 0x3 -T 0 \
+                 --exit-on-eof --stats-json S-C {more}",
+                demo().display()
+            );
+            let mut cmd = std::process::Command::new(&program);
+            run(cmd.args(line.split_whitespace()).current_dir(dir.path()), LIMIT).expect_ok();
+            assert!(bytes(&frames(&dir.join("OUT-C"), dir)) == bytes(&rust.sent), "{more}");
+            let c = Books::read(&dir.join("S-C"));
+            for key in ["ipackets", "opackets", "ibytes", "obytes", "ierrors", "oerrors"] {
+                assert_eq!(c.sum(key), rust.books.sum(key), "{key}: {}", c.0);
+            }
+            c.balance();
+        }
     });
 }
 

@@ -54,15 +54,16 @@ impl RingRx {
         if n == 0 {
             return 0;
         }
-        let (mut bytes, mut odd) = (0u64, 0u16);
+        let (mut bytes, mut odd) = (0u64, 0u32);
         for m in out.iter_mut().take(n) {
             // SAFETY: the first `n` were written: packets that left their sender, and are ours. Lengths stay as they are.
             let r = unsafe { m.assume_init_mut().raw_mut() };
+            // Widened before it is compared: else the load takes `port` in, which is stored here.
+            odd |= u32::from(r.nb_segs) ^ 1;
+            bytes += u64::from(r.pkt_len);
             r.port = port;
             r.ol_flags = on_arrival(r.ol_flags);
             r.packet_type = 0;
-            bytes += u64::from(r.pkt_len);
-            odd |= r.nb_segs ^ 1;
         }
         if !CHAINS && odd != 0 {
             return self.without_chains(out, n);

@@ -62,6 +62,14 @@ pub fn fence_light() {
     }
 }
 
+/// [`fence_light`] where that is a compiler fence. False: nothing was fenced, and [`fence_light`] must be called.
+#[inline(always)]
+pub fn fence_is_light() -> bool {
+    let light = cfg!(target_arch = "x86_64") && MEMBARRIER.load(Ordering::Relaxed) == WORKS;
+    compiler_fence(Ordering::SeqCst);
+    light
+}
+
 #[cold]
 fn fence_light_slow() {
     if membarrier_init() {

@@ -4,7 +4,7 @@ use super::guard::{control, not_null, pointer};
 use super::pool::bl_pool;
 use crate::base::Result;
 use crate::mbuf::{ExtShared, RawMbuf, check};
-use crate::pool::{PoolInner, alloc_raw, free_packet};
+use crate::pool::{PoolInner, alloc_one_raw, alloc_raw, free_packet, free_packets};
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::Ordering::Relaxed;
 
@@ -19,12 +19,11 @@ unsafe fn inner<'a>(pool: *mut bl_pool) -> Result<&'a PoolInner> {
 /// freed or sent. Hot. Any thread; quickest on a registered one.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn bl_mbuf_alloc(pool: *mut bl_pool) -> *mut RawMbuf {
-    let mut m = core::ptr::null_mut();
-    // SAFETY: a handle by this function's contract, room for one; `m` stays NULL where there is none.
+    // SAFETY: a handle by this function's contract.
     match unsafe { pool.cast::<PoolInner>().as_ref() } {
         // SAFETY: as above.
-        Some(p) if unsafe { alloc_raw(p, &mut m, 1) } => m,
-        _ => core::ptr::null_mut(),
+        Some(p) => unsafe { alloc_one_raw(p) },
+        None => core::ptr::null_mut(),
     }
 }
 
@@ -52,10 +51,8 @@ pub unsafe extern "C" fn bl_mbuf_free(m: *mut RawMbuf) {
 /// Frees `n` packets, as `bl_mbuf_free` each. Hot. Any thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn bl_mbuf_free_bulk(pkts: *mut *mut RawMbuf, n: u32) {
-    for i in 0..n as usize {
-        // SAFETY: `pkts` holds `n` packets of the caller, or NULLs.
-        unsafe { bl_mbuf_free(*pkts.add(i)) };
-    }
+    // SAFETY: `pkts` holds `n` packets of the caller, or NULLs.
+    unsafe { free_packets(pkts, n as usize) };
 }
 
 /// Makes `len` more bytes before the packet's data, and gives the first. NULL: -ENOSPC with the headroom there is, -EBUSY

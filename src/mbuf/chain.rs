@@ -274,7 +274,7 @@ pub(super) unsafe fn owned(m: *mut RawMbuf) -> Result<Mbuf> {
 
 /// A fresh header, or -ENOMEM.
 pub(super) unsafe fn fresh(pool: &PoolInner) -> Result<*mut RawMbuf> {
-    let mut m = null_mut();
-    // SAFETY: room for one; the caller keeps the pool.
-    if unsafe { pool::alloc_raw(pool, &mut m, 1) } { Ok(m) } else { Err(no_packet(pool)) }
+    // SAFETY: the caller keeps the pool.
+    let m = unsafe { pool::alloc_one_raw(pool) };
+    if m.is_null() { Err(no_packet(pool)) } else { Ok(m) }
 }

@@ -11,7 +11,8 @@ pub unsafe fn is_plain(m: *const RawMbuf) -> bool {
     // SAFETY: the caller owns the packet.
     unsafe {
         // `&`, not `&&`: three compares are cheaper than three branches.
-        ((*m).nb_segs == 1)
+        // Widened: see `RawMbuf::not_quick`.
+        (u32::from((*m).nb_segs) == 1)
             & ((*m).pkt_len == u32::from((*m).data_len))
             & (u32::from((*m).data_off) + u32::from((*m).data_len) <= u32::from((*m).buf_len))
     }

@@ -140,10 +140,12 @@ impl RawMbuf {
     /// # Safety
     /// `m` points to a live header that the caller owns.
     #[inline(always)]
-    pub unsafe fn not_quick(m: *const RawMbuf) -> u16 {
+    pub unsafe fn not_quick(m: *const RawMbuf) -> u32 {
+        // Widened before they are compared: a load of 16 bits that only 16 bits are wanted of may become one of 32, and
+        // stall on the `port` that a receiver stored just now.
         // c: acquire pairs with the release of other owners' drops (pool::release), so that their last reads are over.
         // SAFETY: the owner of a packet is the only one who writes its fields but refcnt.
-        unsafe { ((*m).refcnt.load(Acquire) ^ 1) | ((*m).nb_segs ^ 1) }
+        unsafe { (u32::from((*m).refcnt.load(Acquire)) ^ 1) | (u32::from((*m).nb_segs) ^ 1) }
     }
 
     /// Writes the rearm word.

@@ -19,14 +19,11 @@ impl Mbuf {
     /// A fresh packet of one empty segment. -ENOMEM when the pool is empty.
     #[inline]
     pub fn alloc(pool: &Pool) -> Result<Mbuf> {
-        let mut m = core::ptr::null_mut();
-        // SAFETY: room for one; the handle keeps the pool.
-        if unsafe { pool::alloc_raw(pool.inner(), &mut m, 1) }
-            && let Some(m) = NonNull::new(m)
-        {
-            return Ok(Mbuf(m));
+        // SAFETY: the handle keeps the pool.
+        match NonNull::new(unsafe { pool::alloc_one_raw(pool.inner()) }) {
+            Some(m) => Ok(Mbuf(m)),
+            None => Err(no_packet(pool.inner())),
         }
-        Err(no_packet(pool.inner()))
     }
 
     /// # Safety

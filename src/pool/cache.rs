@@ -24,6 +24,7 @@
 //! plain access of `objs` is ordered by b, by the control lock, or by the slot's flag. What it cannot see is a missing a.
 
 use super::inner::{MAX_CACHE, PoolInner};
+use crate::base::bits::copy_words;
 use crate::base::cpu;
 use crate::mbuf::layout::RawMbuf;
 use core::cell::UnsafeCell;
@@ -98,7 +99,7 @@ impl Cache {
             let at = len - n;
             // SAFETY: `len` ≤ MAX_CACHE, so the source lies in `objs`; the caller's `out` does not overlap it; the
             // bracket makes us the only one here.
-            unsafe { core::ptr::copy_nonoverlapping(self.objs().add(at), out, n) };
+            unsafe { copy_words(self.objs().add(at), out, n) };
             self.len.store(at as u32, Relaxed);
             bump(&self.get_hits);
             n
@@ -122,7 +123,7 @@ impl Cache {
         let len = self.len.load(Relaxed) as usize;
         if len + n <= self.cap.load(Relaxed) as usize {
             // SAFETY: `cap` ≤ MAX_CACHE, so the target lies in `objs`; sources and target do not overlap.
-            unsafe { core::ptr::copy_nonoverlapping(objs, self.objs().add(len), n) };
+            unsafe { copy_words(objs, self.objs().add(len), n) };
             self.len.store((len + n) as u32, Relaxed);
             bump(&self.put_hits);
             self.in_op.store(0, Release); // b
@@ -130,6 +131,52 @@ impl Cache {
             // SAFETY: as this function's.
             unsafe { self.put_slow(pool, objs, n) };
         }
+    }
+
+    /// Takes one header by value: null where [`Self::get`] must do it. No call is in here, so that who inlines it need
+    /// save no register.
+    ///
+    /// # Safety
+    /// Called by the owner alone.
+    #[inline(always)]
+    pub(super) unsafe fn try_get_one(&self) -> *mut RawMbuf {
+        let mut m = core::ptr::null_mut();
+        self.in_op.store(1, Relaxed);
+        // a, where it is light
+        if cpu::fence_is_light() {
+            let len = self.len.load(Relaxed) as usize;
+            if len != 0 && self.cap.load(Relaxed) != 0 {
+                // SAFETY: 0 < len ≤ MAX_CACHE; the bracket makes us the only one here.
+                m = unsafe { self.objs().add(len - 1).read() };
+                self.len.store(len as u32 - 1, Relaxed);
+                bump(&self.get_hits);
+            }
+        }
+        self.in_op.store(0, Release); // b
+        m
+    }
+
+    /// Puts one header back by value: false where [`Self::put`] must do it. As [`Self::try_get_one`].
+    ///
+    /// # Safety
+    /// Called by the owner alone; `m` is a header of the cache's pool that nobody else refers to.
+    #[inline(always)]
+    pub(super) unsafe fn try_put_one(&self, m: *mut RawMbuf) -> bool {
+        let mut done = false;
+        self.in_op.store(1, Relaxed);
+        // a, where it is light
+        if cpu::fence_is_light() {
+            let len = self.len.load(Relaxed);
+            if len < self.cap.load(Relaxed) {
+                // SAFETY: len < cap ≤ MAX_CACHE; the bracket makes us the only one here.
+                unsafe { self.objs().add(len as usize).write(m) };
+                self.len.store(len + 1, Relaxed);
+                bump(&self.put_hits);
+                done = true;
+            }
+        }
+        self.in_op.store(0, Release); // b
+        done
     }
 
     #[inline(always)]

@@ -295,6 +295,13 @@ impl PoolInner {
         Some(unsafe { &*p })
     }
 
+    /// The cache of `slot`, if there is one.
+    #[inline(always)]
+    pub(super) fn cache_made(&self, slot: u32) -> Option<&Cache> {
+        // SAFETY: caches live as long as the pool.
+        unsafe { self.caches.get(slot as usize)?.load(Acquire).as_ref() }
+    }
+
     #[cold]
     fn make_cache(&self, slot: u32) -> Option<&Cache> {
         // Before the lock: where there are no caches, this is the way of every packet.

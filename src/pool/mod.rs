@@ -18,4 +18,6 @@ pub use cache::CacheStats;
 pub use handle::{Pool, PoolConfig, PoolInfo, list, set_debug};
 pub use inner::{HEADROOM, MAX_CACHE, PoolInner, PoolRef};
 pub use local::{RxPool, TxRecycler};
-pub use release::{alloc_raw, free_chain, free_packet, free_packets, pool_of, release_segment, set_iova_for_room};
+pub use release::{
+    alloc_one_raw, alloc_raw, free_chain, free_packet, free_packets, pool_of, release_segment, set_iova_for_room,
+};

@@ -3,7 +3,7 @@
 use super::inner::{HEADROOM, PoolInner};
 use super::slot;
 use crate::mbuf::layout::flags::{ATTACHED, EXTERNAL, INDIRECT};
-use crate::mbuf::layout::{ExtShared, NO_IOVA, NO_PORT, RawMbuf, rearm_word};
+use crate::mbuf::layout::{ExtShared, NO_IOVA, NO_PORT, RawMbuf, fresh_words, rearm_word};
 use core::mem::MaybeUninit;
 use core::sync::atomic::Ordering::*;
 
@@ -33,26 +33,47 @@ pub unsafe fn alloc_raw(pool: &PoolInner, out: *mut *mut RawMbuf, n: usize) -> b
             put_raw(pool, out, got);
             return false;
         }
-        let word = rearm_word(if pool.room == 0 { 0 } else { HEADROOM }, 1, 1, NO_PORT);
+        let fresh = fresh(pool);
         for i in 0..n {
-            let m = *out.add(i);
-            RawMbuf::set_rearm(m, word);
-            reset_lens(m);
+            RawMbuf::set_fresh(*out.add(i), fresh);
         }
         true
     }
 }
 
-/// Zeroes what a fresh packet has at zero, the rearm word apart.
+/// As [`alloc_raw`], one header by value: null where there is none.
+///
+/// # Safety
+/// The caller keeps the pool alive.
 #[inline(always)]
-unsafe fn reset_lens(m: *mut RawMbuf) {
-    // SAFETY: the caller owns `m`.
+pub unsafe fn alloc_one_raw(pool: &PoolInner) -> *mut RawMbuf {
+    // SAFETY: the caller's promise; the current slot's cache is this thread's. A header taken is ours alone.
     unsafe {
-        (*m).ol_flags = 0;
-        (*m).packet_type = 0;
-        (*m).pkt_len = 0;
-        (*m).data_len = 0;
+        let m = match pool.cache_made(slot::current()) {
+            Some(c) => c.try_get_one(),
+            None => core::ptr::null_mut(),
+        };
+        if m.is_null() {
+            return alloc_one_slow(pool);
+        }
+        RawMbuf::set_fresh(m, fresh(pool));
+        m
     }
+}
+
+#[cold]
+#[inline(never)]
+unsafe fn alloc_one_slow(pool: &PoolInner) -> *mut RawMbuf {
+    let mut m = core::ptr::null_mut();
+    // SAFETY: room for one; `m` stays null where there is none.
+    unsafe { alloc_raw(pool, &mut m, 1) };
+    m
+}
+
+/// What [`RawMbuf::set_fresh`] writes into an empty packet of the pool that came from no port.
+#[inline(always)]
+fn fresh(pool: &PoolInner) -> [u64; 4] {
+    fresh_words(rearm_word(if pool.room == 0 { 0 } else { HEADROOM }, 1, 1, NO_PORT), 0)
 }
 
 #[inline]
@@ -69,16 +90,33 @@ unsafe fn put_raw(pool: &PoolInner, objs: *const *mut RawMbuf, n: usize) {
     }
 }
 
+#[inline(always)]
+unsafe fn put_one_raw(m: *mut RawMbuf) {
+    // SAFETY: a free header, which keeps its pool until it is there; the current slot's cache is this thread's.
+    unsafe {
+        if !pool_of(m).cache_made(slot::current()).is_some_and(|c| c.try_put_one(m)) {
+            put_one_slow(m);
+        }
+    }
+}
+
+#[cold]
+#[inline(never)]
+unsafe fn put_one_slow(m: *mut RawMbuf) {
+    // SAFETY: as in `put_one_raw`.
+    unsafe { put_raw(pool_of(m), &m, 1) };
+}
+
 /// Frees a whole packet, every segment of it, on any thread.
 ///
 /// # Safety
 /// The caller owns the packet and does not use it again.
-#[inline]
+#[inline(always)]
 pub unsafe fn free_packet(m: *mut RawMbuf) {
     // SAFETY: the caller owns the packet.
     unsafe {
         if RawMbuf::not_quick(m) == 0 && (*m).ol_flags & ATTACHED == 0 {
-            put_raw(pool_of(m), &m, 1);
+            put_one_raw(m);
         } else {
             free_chain(m);
         }
@@ -103,13 +141,56 @@ pub unsafe fn free_chain(m: *mut RawMbuf) {
 /// Frees `n` whole packets, of any pools, on any thread: headers of one pool that follow each other go back together.
 ///
 /// # Safety
-/// `pkts` holds `n` packets that the caller owns and does not use again.
+/// `pkts` holds `n` packets that the caller owns and does not use again, or nulls.
+#[inline]
 pub unsafe fn free_packets(pkts: *const *mut RawMbuf, n: usize) {
+    if n == 0 {
+        return;
+    }
+    // SAFETY: `pkts` is valid for `n`, and the caller owns the packets: those that are one plain packet each are free.
+    unsafe {
+        if plain_of_one_pool(pkts, n) {
+            put_raw(pool_of(*pkts), pkts, n);
+        } else {
+            free_mixed(pkts, n);
+        }
+    }
+}
+
+/// One pass that only looks: are they all plain packets of one pool, and none of them null?
+#[inline(always)]
+unsafe fn plain_of_one_pool(pkts: *const *mut RawMbuf, n: usize) -> bool {
+    // SAFETY: `pkts` is valid for `n` ≥ 1, and the caller owns what is not null.
+    unsafe {
+        let first = *pkts;
+        if first.is_null() {
+            return false;
+        }
+        let (pool, mut odd) = ((*first).pool.addr(), 0u64);
+        for i in 0..n {
+            let m = *pkts.add(i);
+            if m.is_null() {
+                return false;
+            }
+            odd |= u64::from(RawMbuf::not_quick(m));
+            odd |= (*m).ol_flags & ATTACHED;
+            odd |= ((*m).pool.addr() ^ pool) as u64;
+        }
+        odd == 0
+    }
+}
+
+#[cold]
+#[inline(never)]
+unsafe fn free_mixed(pkts: *const *mut RawMbuf, n: usize) {
     let mut batch = Batch::new();
     for i in 0..n {
         // SAFETY: `pkts` is valid for `n`, and the caller owns the packets.
         unsafe {
             let m = *pkts.add(i);
+            if m.is_null() {
+                continue;
+            }
             if RawMbuf::not_quick(m) == 0 && (*m).ol_flags & ATTACHED == 0 {
                 batch.push(m);
             } else {

@@ -3,6 +3,8 @@
 use core::mem::MaybeUninit;
 
 use crate::base::Result;
+#[cfg(not(loom))]
+use crate::base::bits::copy_words;
 
 /// A ring's array of words. Knows nothing of indices: whoever calls [`Slots::put`] or [`Slots::take`] owns those slots.
 pub(super) struct Slots {
@@ -71,11 +73,9 @@ impl Slots {
         // SAFETY: slot < size, and n <= size; both runs end within the array, which is ours alone by contract; `src`
         // is memory of the caller and no part of it.
         unsafe {
-            if slot + n <= size {
-                copy_words(src, words.add(slot), n);
-            } else {
-                let first = size - slot;
-                copy_words(src, words.add(slot), first);
+            let first = n.min(size - slot);
+            copy_words(src, words.add(slot), first);
+            if first < n {
                 copy_words(src.add(first), words, n - first);
             }
         }
@@ -91,43 +91,14 @@ impl Slots {
         let (words, out) = (self.words.as_ptr().cast_const(), out.as_mut_ptr().cast::<*mut ()>());
         // SAFETY: as in `put`, the other way.
         unsafe {
-            if slot + n <= size {
-                copy_words(words.add(slot), out, n);
-            } else {
-                let first = size - slot;
-                copy_words(words.add(slot), out, first);
+            let first = n.min(size - slot);
+            copy_words(words.add(slot), out, first);
+            if first < n {
                 copy_words(words, out.add(first), n - first);
             }
         }
     }
 }
-
-/// # Safety
-/// As for `copy_nonoverlapping`.
-#[cfg(not(loom))]
-#[inline(always)]
-unsafe fn copy_words(src: *const *mut (), dst: *mut *mut (), n: usize) {
-    // SAFETY: the caller's promise; every access below is under `n`.
-    unsafe {
-        if n > SHORT {
-            core::ptr::copy_nonoverlapping(src, dst, n);
-            return;
-        }
-        // Short runs: a call of memcpy costs more than the copy. Pairs, which are one vector register.
-        let mut i = 0;
-        while i + 2 <= n {
-            dst.add(i).cast::<[MaybeUninit<*mut ()>; 2]>().write(src.add(i).cast::<[MaybeUninit<*mut ()>; 2]>().read());
-            i += 2;
-        }
-        if i < n {
-            dst.add(i).write(src.add(i).read());
-        }
-    }
-}
-
-/// Longest run that is copied without a call.
-#[cfg(not(loom))]
-const SHORT: usize = 4;
 
 #[cfg(loom)]
 impl Slots {

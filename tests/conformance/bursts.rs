@@ -201,7 +201,7 @@ fn packets_outlive_their_port_and_their_pool() {
         let name = b.pool.name().to_string();
         let got = b.receive(32, 32);
         b.port.close().unwrap();
-        let (pool, e) = b.pool.free().err().expect("packets are out");
+        let (pool, e) = b.pool.free().unwrap_err();
         assert_eq!(e.errno(), burstline::base::Errno::BUSY);
         assert!(e.text().contains("32 packets"), "{e}");
         drop((b.port, b.far));

@@ -179,3 +179,48 @@ fn counters_are_read_while_traffic_runs_and_never_fall() {
         b.end();
     });
 }
+
+#[test]
+fn what_stop_could_not_complete_is_returned_and_counted() {
+    let mut b = Bench::plain(&crate::rigs::RefRig);
+    b.far.credit(3);
+    assert_eq!(b.send(&mut packets(&b.pool, 10, 64)), 10);
+    let start = std::time::Instant::now();
+    assert_eq!(b.port.stop().unwrap(), 7);
+    assert!(start.elapsed() < 3 * burstline::port::STOP_LIMIT, "no wait is unbounded");
+    let x = b.port.xstats();
+    assert_eq!(x.iter().find(|(n, _)| n == "tx_undrained").unwrap().1, 7);
+    assert_eq!(b.port.stats().opackets, 10, "sent is when the device was told, and never falls");
+    assert_eq!(b.far.sent().unwrap().len(), 3);
+    b.end();
+}
+
+/// The list of promises and the tests of this suite name each other.
+#[test]
+fn every_promise_names_its_test_and_every_test_its_promise() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let doc = std::fs::read_to_string(root.join("docs/contracts.md")).unwrap();
+    let mut named: Vec<&str> = doc
+        .split('`')
+        .filter(|w| w.contains('_') && w.len() >= 20 && w.chars().all(|c| c == '_' || c.is_ascii_alphanumeric()))
+        .collect();
+    let mut tests = Vec::new();
+    for f in std::fs::read_dir(root.join("tests/conformance")).unwrap() {
+        let text = std::fs::read_to_string(f.unwrap().path()).unwrap();
+        let mut lines = text.lines();
+        while let Some(l) = lines.next() {
+            if l.trim() == "#[test]"
+                && let Some(name) = lines.next().and_then(|l| l.strip_prefix("fn "))
+            {
+                tests.push(name.split('(').next().unwrap().to_string());
+            }
+        }
+    }
+    tests.retain(|t| {
+        t != "every_promise_names_its_test_and_every_test_its_promise" && t != "every_driver_in_the_table_has_a_rig"
+    });
+    tests.sort();
+    named.sort();
+    named.dedup();
+    assert_eq!(named, tests);
+}

@@ -171,8 +171,7 @@ fn the_longest_packet_goes() {
             return;
         }
         assert!(segs <= usize::from(b.info.tx_max_segs), "tx_max_len in segments of 2,000 bytes");
-        let mut cuts = vec![2000; len / 2000];
-        cuts.extend((len % 2000 != 0).then_some(len % 2000));
+        let cuts: Vec<usize> = (0..segs).map(|i| (len - i * 2000).min(2000)).collect();
         let mut p = vec![chained(&b.pool, 3, &cuts)];
         assert_eq!(b.send(&mut p), 1);
         if let Some(out) = b.left(1) {

@@ -5,6 +5,7 @@ use crate::rigs::{Ask, Far, Rig, probe};
 use crate::support::run::TempDir;
 use burstline::pmd::pcap::{Next, Reader, Writer};
 use burstline::port::Port;
+use std::path::PathBuf;
 
 pub struct PcapRig;
 
@@ -30,14 +31,15 @@ impl Rig for PcapRig {
         let out: Vec<_> = (0..ask.n_tx).map(|q| dir.join(format!("out{q}.pcap"))).collect();
         out.iter().for_each(|path| args += &format!(",tx_pcap={}", path.display()));
         let port = probe("net_pcap", &args);
-        let out = out.iter().map(|path| Reader::open(path).unwrap()).collect();
+        let out = out.into_iter().map(|path| (path, None)).collect();
         (port, Box::new(PcapFar { _dir: dir, out, offered: ask.offer as u64 }))
     }
 }
 
 struct PcapFar {
     _dir: TempDir,
-    out: Vec<Reader>,
+    /// Opened when something is looked for: the file's header is written at the port's first start.
+    out: Vec<(PathBuf, Option<Reader>)>,
     offered: u64,
 }
 
@@ -48,7 +50,11 @@ impl Far for PcapFar {
     }
     fn sent(&mut self) -> Option<Vec<Vec<u8>>> {
         let mut all = Vec::new();
-        for r in &mut self.out {
+        for (path, r) in &mut self.out {
+            if r.is_none() && std::fs::metadata(&*path).is_ok_and(|m| m.len() != 0) {
+                *r = Some(Reader::open(path).unwrap());
+            }
+            let Some(r) = r else { continue };
             // Only whole records are ever in the file; its end is looked at again at the next call.
             while let Next::Record(f) = r.next().unwrap() {
                 all.push(f.data.to_vec());

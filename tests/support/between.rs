@@ -1,10 +1,11 @@
 //! Two network namespaces that reach each other only through a forwarding program between two `net_tap` ports.
 
+use super::clib::{self, Lang};
 use super::e2e::{Books, LIMIT};
 use super::netns::NetNs;
 use super::run::{ChildGuard, Output, TempDir, run_args, wait_until};
 use std::io::{BufRead, BufReader, Read};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::Duration;
 
@@ -13,13 +14,10 @@ const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/traffic
 /// A program with l2fwd's command line.
 pub struct Program {
     pub path: PathBuf,
-    /// Options of its own beside those of DPDK's l2fwd.
-    pub more: &'static str,
 }
 
-/// Ours, which also writes its books.
 pub fn rust_l2fwd() -> Program {
-    Program { path: env!("CARGO_BIN_EXE_l2fwd").into(), more: "--stats-json books.json" }
+    Program { path: env!("CARGO_BIN_EXE_l2fwd").into() }
 }
 
 pub fn c_source() -> String {
@@ -29,14 +27,10 @@ pub fn c_source() -> String {
 /// The C program, built as its users build it: against the header and the static library.
 #[track_caller]
 pub fn c_l2fwd(dir: &TempDir) -> Program {
-    let path = dir.join("l2fwd-c");
-    let library = Path::new(env!("CARGO_BIN_EXE_l2fwd")).with_file_name("libburstline.a");
-    let include = concat!("-I", env!("CARGO_MANIFEST_DIR"), "/include");
-    let (source, path_text, library) = (c_source(), path.to_str().unwrap(), library.to_str().unwrap());
-    let mut args = vec!["-O2", "-Wall", "-Wextra", include, "-o", path_text, &source, library];
-    args.extend(["-lpthread", "-ldl", "-lm", "-lrt", "-lutil", "-lgcc_s"]);
-    run_args("cc", &args, LIMIT).expect_ok();
-    Program { path, more: "" }
+    let (object, path) = (dir.join("l2fwd-c.o"), dir.join("l2fwd-c"));
+    clib::object("gcc", Lang::C11, c_source(), &object);
+    clib::link("gcc", &object, false, &[], &path);
+    Program { path }
 }
 
 /// The rig. Fields drop in this order: the program ends, then its namespaces go.
@@ -57,6 +51,8 @@ impl Between {
     #[track_caller]
     pub fn start(program: &Program, mtu: u32) -> Between {
         let (here, a, b) = (NetNs::new("bl-e2e-h"), NetNs::new("bl-e2e-a"), NetNs::new("bl-e2e-b"));
+        // Interfaces that are up here for a moment say nothing.
+        here.sysctl("net/ipv6/conf/default/disable_ipv6", "1");
         let dir = TempDir::new("bl-between");
         let forwarder = launch(program, &here, &dir, mtu);
         let rig = Between { forwarder, a, b, here, dir, mtu };
@@ -107,15 +103,14 @@ impl Between {
         status.unwrap_or_else(|| panic!("it does not end: {}", self.log()))
     }
 
-    /// Ends the program as a user does: exit 0, interfaces gone, and (ours) the books in balance.
+    /// Ends the program as a user does: exit 0, interfaces gone, books written.
     #[track_caller]
-    pub fn stop(&mut self) -> Option<Books> {
+    pub fn stop(&mut self) -> Books {
         self.signal(libc::SIGTERM);
         let status = self.ended();
         assert!(status.success(), "{status}: {}", self.log());
         self.interfaces_go();
-        let books = self.dir.join("books.json");
-        books.exists().then(|| Books::read(&books))
+        Books::read(&self.dir.join("books.json"))
     }
 
     #[track_caller]
@@ -141,8 +136,7 @@ fn launch(program: &Program, here: &NetNs, dir: &TempDir, mtu: u32) -> ChildGuar
     let log = std::fs::File::create(dir.join("log")).unwrap();
     let line = format!(
         "-l 0 --no-pci --vdev=net_tap0,iface={A},mtu={mtu} --vdev=net_tap1,iface={B},mtu={mtu} -- -p 0x3 -T 0 \
-         --no-mac-updating {}",
-        program.more
+         --no-mac-updating --stats-json books.json"
     );
     let mut cmd = here.command(&[program.path.to_str().unwrap()]);
     cmd.args(line.split_whitespace()).current_dir(dir.path()).env("TMPDIR", dir.path());
