@@ -179,3 +179,32 @@ fn a_queue_is_bound_to_the_calling_thread_whatever_slot_it_shows() {
     drop((tx, rx));
     p.close().unwrap();
 }
+
+#[test]
+fn a_queue_of_another_thread_does_not_join_a_group() {
+    let pool = pool("bl-elsewhere", 0);
+    let p = open("net_ring_el0", &pool, 1);
+    let (bound, wait) = std::sync::mpsc::channel();
+    let (end, until_end) = std::sync::mpsc::channel::<()>();
+    std::thread::scope(|s| {
+        let p = &p;
+        s.spawn(move || {
+            let slot = ThreadSlot::register().unwrap();
+            let _queues = (p.rx_queue(0).unwrap().bind(&slot), p.tx_queue(0).unwrap().bind(&slot));
+            bound.send(()).unwrap();
+            until_end.recv().unwrap();
+        });
+        wait.recv().unwrap();
+        let mut group = PollGroup::new();
+        let busy = burstline::driver::Errno::BUSY;
+        assert_eq!(group.add_rx(p, 0).unwrap_err().errno(), busy);
+        assert_eq!(group.add_tx(p, 0, 8, 100).unwrap_err().errno(), busy);
+        end.send(()).unwrap();
+    });
+    let mut group = PollGroup::new();
+    assert!(until(|| p.rx_queue_stats(0).is_ok()));
+    group.add_rx(&p, 0).unwrap();
+    group.add_tx(&p, 0, 8, 100).unwrap();
+    drop(group);
+    p.close().unwrap();
+}

@@ -42,6 +42,11 @@ impl Owner {
         self.bound.store(slot.unwrap_or(UNBOUND), Release);
     }
 
+    /// True where the queue is bound, and not to the calling thread.
+    pub(super) fn is_elsewhere(&self) -> bool {
+        self.slot().is_some() && self.thread.load(Relaxed) != thread_id()
+    }
+
     /// True where another thread than the owner calls; says so once.
     fn is_foreign(&self, what: &'static str, port: u16, queue: u16) -> bool {
         let (owner, me) = (self.thread.load(Relaxed), thread_id());
