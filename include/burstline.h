@@ -958,7 +958,7 @@ int bl_poll_group_free(struct bl_poll_group *group);
 
 /**
  * Adds a receive queue: when a whole lap over the group's started receive queues came back empty, what is staged is announced.
- * Errors: -EEXIST where the queue is in a group, -ENOSPC beyond 64, -EINVAL, -ENODEV. Owning thread.
+ * Errors: -EEXIST where the queue is in a group, -EBUSY where it is another thread's, -ENOSPC beyond 64, -EINVAL, -ENODEV. Owning thread.
  */
 int bl_poll_group_add_rx(struct bl_poll_group *group,
                          uint16_t port,
@@ -968,7 +968,7 @@ int bl_poll_group_add_rx(struct bl_poll_group *group,
  * Adds a send queue: bl_tx_burst_more on it stages, and announces at `fill` packets (1 to its descriptors). The group announces
  * the rest after an empty lap, or `deadline_us` microseconds after it saw them; it does so inside the receive calls of its
  * thread (without receive queues: the send calls). A thread that makes no calls announces nothing.
- * Errors: -ENOTSUP where the driver's doorbell is BL_DOORBELL_NONE, -EINVAL with the limits of `fill`, -EEXIST, -ENOSPC, -ENODEV.
+ * Errors: -ENOTSUP where the driver's doorbell is BL_DOORBELL_NONE, -EINVAL with the limits of `fill`, -EEXIST, -EBUSY, -ENOSPC, -ENODEV.
  * Owning thread.
  */
 int bl_poll_group_add_tx(struct bl_poll_group *group,

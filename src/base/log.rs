@@ -1,5 +1,7 @@
 //! The library says things only here: through the `log` facade, or through a callback that a C program sets.
 
+use core::cell::{Cell, RefCell};
+use core::marker::PhantomData;
 use std::sync::RwLock;
 
 /// 1 error, 2 warning, 3 notice, 4 debug, 5 trace.
@@ -13,8 +15,46 @@ pub fn set_sink(f: Option<LogFn>, user: usize, max_level: u32) {
     *SINK.write().unwrap_or_else(|e| e.into_inner()) = f.map(|f| (f, user, max_level));
 }
 
+thread_local! {
+    /// How many [`Held`] the thread has, and what was said meanwhile.
+    static HELD: (Cell<u32>, RefCell<Vec<(log::Level, String)>>) = const { (Cell::new(0), RefCell::new(Vec::new())) };
+}
+
+/// While it lives, what its thread says waits; its drop says it. For locks that a log callback may want: make it before the
+/// lock is taken, and drop it after.
+pub struct Held(PhantomData<*mut ()>);
+
+impl Held {
+    pub fn begin() -> Held {
+        let _ = HELD.try_with(|(n, _)| n.set(n.get() + 1));
+        Held(PhantomData)
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        let lines = HELD.try_with(|(n, lines)| {
+            n.set(n.get() - 1);
+            if n.get() == 0 { lines.take() } else { Vec::new() }
+        });
+        for (level, text) in lines.unwrap_or_default() {
+            say(level, &text);
+        }
+    }
+}
+
 /// One line, without its newline.
 pub fn say(level: log::Level, text: &str) {
+    let kept = HELD.try_with(|(n, lines)| {
+        n.get() != 0
+            && lines.try_borrow_mut().is_ok_and(|mut l| {
+                l.push((level, text.to_owned()));
+                true
+            })
+    });
+    if kept == Ok(true) {
+        return;
+    }
     // A copy: the callback may itself set the sink.
     let sink = *SINK.read().unwrap_or_else(|e| e.into_inner());
     match sink {

@@ -1,6 +1,7 @@
 //! Lcores: the cores that `bl_init` was given, and work on them.
 
 use super::guard::{control, number};
+use crate::base::log::Held;
 use crate::base::{Errno, Error, Result};
 use crate::eal::affinity::{current_cpus, pin_current};
 use crate::eal::{Eal, EalArgs, LcoreSpec, Workers};
@@ -35,6 +36,8 @@ fn env() -> MutexGuard<'static, Option<Env>> {
 
 /// Reads the arguments and makes the devices; the index of the program's own first argument.
 pub(super) fn init(args: &[String]) -> Result<usize> {
+    // Said once the lock is free: a log callback may call anything.
+    let _held = Held::begin();
     let mut env = env();
     if env.is_some() {
         return Err(Error::new(Errno(libc::EALREADY), "bl_init was called before, and bl_cleanup was not"));

@@ -34,7 +34,7 @@ pub unsafe extern "C" fn bl_poll_group_free(group: *mut bl_poll_group) -> c_int 
 }
 
 /// Adds a receive queue: when a whole lap over the group's started receive queues came back empty, what is staged is announced.
-/// Errors: -EEXIST where the queue is in a group, -ENOSPC beyond 64, -EINVAL, -ENODEV. Owning thread.
+/// Errors: -EEXIST where the queue is in a group, -EBUSY where it is another thread's, -ENOSPC beyond 64, -EINVAL, -ENODEV. Owning thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn bl_poll_group_add_rx(group: *mut bl_poll_group, port: u16, queue: u16) -> c_int {
     // SAFETY: this function's contract.
@@ -44,7 +44,7 @@ pub unsafe extern "C" fn bl_poll_group_add_rx(group: *mut bl_poll_group, port: u
 /// Adds a send queue: bl_tx_burst_more on it stages, and announces at `fill` packets (1 to its descriptors). The group announces
 /// the rest after an empty lap, or `deadline_us` microseconds after it saw them; it does so inside the receive calls of its
 /// thread (without receive queues: the send calls). A thread that makes no calls announces nothing.
-/// Errors: -ENOTSUP where the driver's doorbell is BL_DOORBELL_NONE, -EINVAL with the limits of `fill`, -EEXIST, -ENOSPC, -ENODEV.
+/// Errors: -ENOTSUP where the driver's doorbell is BL_DOORBELL_NONE, -EINVAL with the limits of `fill`, -EEXIST, -EBUSY, -ENOSPC, -ENODEV.
 /// Owning thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn bl_poll_group_add_tx(

@@ -157,6 +157,11 @@ impl TxCtx {
         self.flag(self.staged != 0);
     }
 
+    /// The queue was stopped: what it gave up is no longer the group's to ring. Called by the port layer.
+    pub fn stopped(&self) {
+        self.flag(self.staged != 0);
+    }
+
     #[inline(always)]
     fn flag(&self, on: bool) {
         // SAFETY: valid by `new` and by `defer`'s promise.

@@ -16,6 +16,7 @@ use super::page::{PagePolicy, PageSize};
 use super::segment::Segment;
 use crate::base::Result;
 use crate::base::bits::{CACHE_LINE, align_up};
+use crate::base::log::Held;
 use crate::{invalid, log_error};
 
 /// What the arena takes from the kernel at a time: one hugepage of the usual size.
@@ -175,6 +176,7 @@ pub fn hint() -> Option<String> {
 ///
 /// -EINVAL for a size of 0 or an alignment that is no power of two or above [`MAX_ALIGN`]; -ENOMEM.
 pub fn alloc_zeroed(size: usize, align: usize) -> Result<NonNull<u8>> {
+    let _held = Held::begin();
     let p = arena().alloc(size, align)?;
     // A block used before holds what was in it. Outside the lock: it is ours already.
     // SAFETY: the arena gave `size` mapped bytes at `p`, to us alone.
@@ -187,6 +189,7 @@ pub fn alloc_zeroed(size: usize, align: usize) -> Result<NonNull<u8>> {
 /// # Safety
 /// `ptr` came from [`alloc_zeroed`] with this size and alignment, was not given back since, and is not used again.
 pub unsafe fn free(ptr: NonNull<u8>, size: usize, align: usize) {
+    let _held = Held::begin();
     arena().free(ptr.addr().get(), size, align);
 }
 

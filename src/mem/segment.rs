@@ -244,6 +244,17 @@ fn file(name: &CString, len: usize, page: PageSize) -> Result<(Map, OwnedFd)> {
     }
     // SAFETY: the descriptor is new and no one else's.
     let fd = unsafe { OwnedFd::from_raw_fd(raw) };
+    // Beyond a file-size limit the kernel would send SIGXFSZ, which ends the process.
+    let mut limit = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: 0 };
+    // SAFETY: the call writes one rlimit.
+    unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &mut limit) };
+    if len as u64 > limit.rlim_cur {
+        return fail!(
+            NOSPC,
+            "{len} bytes of memory in a file; the file-size limit (ulimit -f) is {} bytes",
+            limit.rlim_cur
+        );
+    }
     // check_len keeps it below isize::MAX, so it fits off_t.
     // SAFETY: the call takes integers only.
     if unsafe { libc::ftruncate(raw, len as libc::off_t) } != 0 {

@@ -24,11 +24,17 @@ thread_local! {
     static KEEPER: RefCell<Option<Keeper>> = const { RefCell::new(None) };
 }
 
-struct Keeper(u32);
+/// The slot, and the process that it is of.
+struct Keeper(u32, u32);
 
 impl Drop for Keeper {
     fn drop(&mut self) {
-        end(self.0);
+        // A forked child has neither the pools' memory nor a say in the parent's queues.
+        if self.1 == std::process::id() {
+            end(self.0);
+        } else {
+            let _ = SLOT.try_with(|s| s.set(NO_SLOT));
+        }
     }
 }
 
@@ -45,7 +51,7 @@ fn end(slot: u32) {
 }
 
 /// Sets what is called when a slot ends. The port layer sets it once.
-pub fn set_end_hook(hook: fn(u32)) {
+pub(crate) fn set_end_hook(hook: fn(u32)) {
     AT_END.store(hook as *mut (), Ordering::Release);
 }
 
@@ -88,7 +94,7 @@ pub fn register_current() -> Result<u32> {
         if t.compare_exchange(false, true, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
             let id = i as u32;
             SLOT.with(|s| s.set(id));
-            KEEPER.with(|k| *k.borrow_mut() = Some(Keeper(id)));
+            KEEPER.with(|k| *k.borrow_mut() = Some(Keeper(id, std::process::id())));
             return Ok(id);
         }
     }

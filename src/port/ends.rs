@@ -42,6 +42,11 @@ impl Owner {
         self.bound.store(slot.unwrap_or(UNBOUND), Release);
     }
 
+    /// True where the queue is bound, and not to the calling thread.
+    pub(super) fn is_elsewhere(&self) -> bool {
+        self.slot().is_some() && self.thread.load(Relaxed) != thread_id()
+    }
+
     /// True where another thread than the owner calls; says so once.
     fn is_foreign(&self, what: &'static str, port: u16, queue: u16) -> bool {
         let (owner, me) = (self.thread.load(Relaxed), thread_id());
@@ -253,8 +258,8 @@ pub(super) struct TxEnd {
     pub(super) inner: Mutex<TxInner>,
     pub(super) counters: Arc<TxCounters>,
     pub(super) group: AtomicPtr<Group>,
-    /// The group has no receive queue: its deadlines are looked at in the send call.
-    pub(super) tick_in_more: AtomicBool,
+    /// The group has no receive queue: its deadlines are looked at in the send calls.
+    pub(super) tick_in_send: AtomicBool,
     check: AtomicBool,
     pub(super) handed_out: AtomicBool,
 }
@@ -302,7 +307,9 @@ unsafe extern "C" fn tx_detour(end: *mut c_void, pkts: *mut *mut RawMbuf, n: u16
         return 0;
     }
     // SAFETY: the caller's promises.
-    unsafe { end.call(&end.live.burst, pkts, n) }
+    let n = unsafe { end.call(&end.live.burst, pkts, n) };
+    end.tick();
+    n
 }
 
 unsafe extern "C" fn tx_detour_more(end: *mut c_void, pkts: *mut *mut RawMbuf, n: u16) -> u16 {
@@ -313,11 +320,7 @@ unsafe extern "C" fn tx_detour_more(end: *mut c_void, pkts: *mut *mut RawMbuf, n
     }
     // SAFETY: the caller's promises.
     let n = unsafe { end.call(&end.live.more, pkts, n) };
-    let group = end.group.load(Acquire);
-    if !group.is_null() && end.tick_in_more.load(Relaxed) {
-        // SAFETY: as in `rx_group`.
-        unsafe { (*group).look_at_deadlines() };
-    }
+    end.tick();
     n
 }
 
@@ -359,7 +362,7 @@ impl TxEnd {
             inner: Mutex::new(TxInner { q, started: false }),
             counters,
             group: AtomicPtr::new(core::ptr::null_mut()),
-            tick_in_more: AtomicBool::new(false),
+            tick_in_send: AtomicBool::new(false),
             check: AtomicBool::new(false),
             handed_out: AtomicBool::new(false),
         })
@@ -371,6 +374,18 @@ impl TxEnd {
 
     fn me(&self) -> *mut c_void {
         core::ptr::from_ref(self).cast_mut().cast()
+    }
+
+    fn ticks(&self) -> bool {
+        !self.group.load(Acquire).is_null() && self.tick_in_send.load(Relaxed)
+    }
+
+    fn tick(&self) {
+        let group = self.group.load(Acquire);
+        if !group.is_null() && self.tick_in_send.load(Relaxed) {
+            // SAFETY: as in `rx_group`.
+            unsafe { (*group).look_at_deadlines() };
+        }
     }
 
     fn is_foreign(&self) -> bool {
@@ -430,7 +445,7 @@ impl TxEnd {
     pub(super) fn publish(&self, inner: &mut TxInner) {
         self.check.store(super::checks_on(), Relaxed);
         let grouped = !self.group.load(Acquire).is_null();
-        let detour = super::checks_on() || !cpu::membarrier_init() || (grouped && self.tick_in_more.load(Relaxed));
+        let detour = super::checks_on() || !cpu::membarrier_init();
         let (f, q) = match (inner.started, self.owner.slot()) {
             (false, _) => (NULL_TX, core::ptr::null_mut()),
             (true, None) => (BIND, self.me()),
@@ -441,19 +456,21 @@ impl TxEnd {
             }
         };
         self.set_live(f, q);
-        if detour && inner.started {
+        // One that ticks keeps its way while it is stopped: its null object looks at the others' deadlines.
+        if self.ticks() || (detour && inner.started) {
             self.row.set(DETOUR, self.me());
         } else {
             self.row.set(f, q);
         }
     }
 
+    /// As [`RxEnd::shut`].
     pub(super) fn shut(&self, limit: core::time::Duration) -> bool {
         let old = [&self.live.burst, &self.live.more, &self.live.flush].map(|p| p.load(Acquire));
         self.live.burst.store(NULL_TX.burst as *mut (), Release);
         self.live.more.store(NULL_TX.more as *mut (), Release);
         self.live.flush.store(NULL_TX.flush as *mut (), Release);
-        let outside = self.row.shut(limit);
+        let outside = if self.ticks() { self.row.wait(limit) } else { self.row.shut(limit) };
         if !outside {
             for (p, f) in [&self.live.burst, &self.live.more, &self.live.flush].iter().zip(old) {
                 p.store(f, Release);

@@ -1,11 +1,13 @@
 //! Events: raised by devices, taken from an fd or by a callback on a control thread of ours.
 
 use super::port::Port;
-use crate::base::{Error, Result};
+use crate::base::{Errno, Error, Result};
 use crate::driver::{Event, EventSink, Link};
+use crate::log_error;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::*};
 use core::time::Duration;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, OnceLock};
 
 type Callback = Arc<dyn Fn(u16, Event) + Send + Sync>;
@@ -54,10 +56,14 @@ fn clear(fd: &OwnedFd) {
 /// Somebody polls the descriptor: links are looked at also where there is no callback.
 static WATCH_ALL: AtomicBool = AtomicBool::new(false);
 
-static HUB: OnceLock<Result<Hub>> = OnceLock::new();
+static HUB: OnceLock<Hub> = OnceLock::new();
 
+/// Made at the first call that has descriptors for it: one that fails is not the last word.
 fn hub() -> Result<&'static Hub> {
-    HUB.get_or_init(|| Ok(Hub { fd: eventfd()?, wake: eventfd()? })).as_ref().map_err(Clone::clone)
+    if HUB.get().is_none() {
+        let _ = HUB.set(Hub { fd: eventfd()?, wake: eventfd()? });
+    }
+    HUB.get().ok_or_else(|| Error::new(Errno::NOMEM, "no descriptor for events"))
 }
 
 fn seen(link: Link) -> u32 {
@@ -111,7 +117,10 @@ impl PortEvents {
         let e = Event::from_bits_truncate(self.called.swap(0, AcqRel));
         if !e.is_empty() {
             for c in callbacks {
-                c(self.port, e);
+                // The next callback, and every other port's, must not go with this one.
+                if catch_unwind(AssertUnwindSafe(|| c(self.port, e))).is_err() {
+                    log_error!("an event callback of port {} panicked", self.port);
+                }
             }
         }
     }

@@ -121,7 +121,13 @@ fn ring_one(m: &mut TxMember, flag: &AtomicU8, cause: FlushCause, now: u64) -> u
 }
 
 /// A poll group's handle. In Rust it belongs to one thread; C creates it anywhere and then uses it from one.
-pub struct PollGroup(core::mem::ManuallyDrop<Box<Group>>);
+///
+/// ```compile_fail
+/// fn sends(_: impl Send) {}
+/// sends(burstline::port::PollGroup::new());
+/// ```
+// Its queues' calls look into the group, so that it must stay on their thread.
+pub struct PollGroup(core::mem::ManuallyDrop<Box<Group>>, core::marker::PhantomData<*mut ()>);
 
 impl Default for PollGroup {
     fn default() -> PollGroup {
@@ -131,21 +137,22 @@ impl Default for PollGroup {
 
 impl PollGroup {
     pub fn new() -> PollGroup {
-        PollGroup(core::mem::ManuallyDrop::new(Box::new(Group {
+        let group = Group {
             lap: 0,
             all: AtomicU64::new(0),
             pending: [const { AtomicU8::new(0) }; MAX_GROUP],
             tx: Vec::with_capacity(MAX_GROUP),
             rx: Vec::with_capacity(MAX_GROUP),
-        })))
+        };
+        PollGroup(core::mem::ManuallyDrop::new(Box::new(group)), core::marker::PhantomData)
     }
 
     fn raw(&mut self) -> *mut Group {
         &mut **self.0
     }
 
-    /// Adds a receive queue: its empty calls count for the lap. -EEXIST where it is in a group, -ENOSPC beyond
-    /// [`MAX_GROUP`]. Called by the group's thread.
+    /// Adds a receive queue: its empty calls count for the lap. -EEXIST where it is in a group, -EBUSY where it is
+    /// bound to another thread, -ENOSPC beyond [`MAX_GROUP`]. Called by the group's thread.
     pub fn add_rx(&mut self, port: &super::Port, queue: u16) -> Result<()> {
         if self.0.rx.len() == MAX_GROUP {
             return fail!(NOSPC, "a poll group has {MAX_GROUP} receive queues at most");
@@ -156,19 +163,23 @@ impl PollGroup {
             if !end.group.load(Acquire).is_null() {
                 return fail!(EXIST, "receive queue {queue} of port {} is in a poll group already", port.id());
             }
-            end.bit.store(bit, Relaxed);
-            if started {
-                // SAFETY: the handle's box; `all` is atomic.
-                unsafe { (*raw).all.fetch_or(bit, AcqRel) };
+            if end.owner.is_elsewhere() {
+                return fail!(BUSY, "receive queue {queue} of port {} is bound to another thread", port.id());
             }
-            end.regroup(raw)
+            end.bit.store(bit, Relaxed);
+            end.regroup(raw)?;
+            // Not before it is in: a lap would wait for a queue that never joined.
+            if started {
+                end.count_for_lap(true);
+            }
+            Ok(())
         })?;
         self.0.rx.push(RxMember { port: Arc::downgrade(port.inner()), queue });
         // From the first one on, deadlines are looked at in the receive calls alone.
         for m in self.0.tx.iter().filter(|_| bit == 1) {
             if let Some(port) = m.port.upgrade() {
                 let _ = port.with_tx(m.queue, |end, _| {
-                    end.tick_in_more.store(false, Relaxed);
+                    end.tick_in_send.store(false, Relaxed);
                     end.publish(&mut end.lock());
                     Ok(())
                 });
@@ -181,7 +192,7 @@ impl PollGroup {
     /// lap, or `deadline_us` after it saw them.
     ///
     /// -ENOTSUP where the driver's doorbell is none, -EINVAL for a fill of 0 or above the queue's descriptors, -EEXIST
-    /// where the queue is in a group, -ENOSPC beyond [`MAX_GROUP`]. Called by the group's thread.
+    /// where the queue is in a group, -EBUSY where it is bound to another thread, -ENOSPC beyond [`MAX_GROUP`]. Called by the group's thread.
     pub fn add_tx(&mut self, port: &super::Port, queue: u16, fill: u32, deadline_us: u32) -> Result<()> {
         let inner = port.inner();
         if inner.driver.doorbell == Doorbell::None {
@@ -208,7 +219,10 @@ impl PollGroup {
             if !end.group.load(Acquire).is_null() {
                 return fail!(EXIST, "send queue {queue} of port {} is in a poll group already", port.id());
             }
-            end.tick_in_more.store(no_rx, Relaxed);
+            if end.owner.is_elsewhere() {
+                return fail!(BUSY, "send queue {queue} of port {} is bound to another thread", port.id());
+            }
+            end.tick_in_send.store(no_rx, Relaxed);
             // SAFETY: the handle's box outlives the queue's membership (see Drop).
             end.regroup(raw, fill, unsafe { &(&(*raw).pending)[slot] })?;
             Ok(end.counters.clone())

@@ -7,6 +7,7 @@ use super::events::PortEvents;
 use super::row::{self, MAX_PORTS, MAX_QUEUES};
 use super::stats::Totals;
 use super::{PortConfig, STOP_LIMIT, State};
+use crate::base::log::Held;
 use crate::base::{Errno, Error, Result};
 use crate::driver::{Caps, Device, DeviceConfig, DeviceInfo, Driver, Link, RxCounters, RxCtx, TxCounters, TxCtx};
 use crate::pool::Pool;
@@ -401,9 +402,30 @@ impl Port {
     }
 }
 
+/// The control side's lock. What is said under it is said after it: a log callback may call anything.
+pub(super) struct CtlGuard<'a> {
+    ctl: MutexGuard<'a, Ctl>,
+    // Behind the lock: dropped after it.
+    _held: Held,
+}
+
+impl core::ops::Deref for CtlGuard<'_> {
+    type Target = Ctl;
+    fn deref(&self) -> &Ctl {
+        &self.ctl
+    }
+}
+
+impl core::ops::DerefMut for CtlGuard<'_> {
+    fn deref_mut(&mut self) -> &mut Ctl {
+        &mut self.ctl
+    }
+}
+
 impl PortInner {
-    pub(super) fn ctl(&self) -> MutexGuard<'_, Ctl> {
-        self.ctl.lock().unwrap_or_else(|e| e.into_inner())
+    pub(super) fn ctl(&self) -> CtlGuard<'_> {
+        let _held = Held::begin();
+        CtlGuard { ctl: self.ctl.lock().unwrap_or_else(|e| e.into_inner()), _held }
     }
 
     pub(super) fn with_rx<T>(&self, queue: u16, f: impl FnOnce(&RxEnd, bool) -> Result<T>) -> Result<T> {
@@ -562,7 +584,9 @@ impl Ctl {
         }
         let mut undrained = 0;
         for (e, _) in self.tx.iter().flatten() {
-            let n = e.lock().q.stop(STOP_LIMIT);
+            let mut i = e.lock();
+            let n = i.q.stop(STOP_LIMIT);
+            i.q.ctx().stopped();
             e.counters.undrained(n.into());
             undrained += n;
         }

@@ -5,7 +5,7 @@ use super::row::{self, RxRow, TxRow};
 use crate::base::Result;
 use crate::driver::FlushCause;
 use crate::mbuf::Burst;
-use crate::pool::slot::ThreadSlot;
+use crate::pool::slot::{self, ThreadSlot};
 use crate::{fail, invalid};
 use core::marker::PhantomData;
 use core::sync::atomic::Ordering::*;
@@ -71,9 +71,9 @@ impl RxQueue {
     }
 
     /// Binds the queue to the calling thread, whose cache it uses from now on.
-    pub fn bind(self, slot: &ThreadSlot) -> RxPoller<'_> {
+    pub fn bind(self, _slot: &ThreadSlot) -> RxPoller<'_> {
         let _ = self.port.with_rx(self.queue, |e, _| {
-            e.bind(slot.id());
+            e.bind(slot::current()); // The guard's slot may have been ended, and be another thread's by now.
             Ok(())
         });
         RxPoller { q: self, _slot: PhantomData }
@@ -90,9 +90,9 @@ impl TxQueue {
     }
 
     /// Binds the queue to the calling thread, whose caches it uses from now on.
-    pub fn bind(self, slot: &ThreadSlot) -> TxPoller<'_> {
+    pub fn bind(self, _slot: &ThreadSlot) -> TxPoller<'_> {
         let _ = self.port.with_tx(self.queue, |e, _| {
-            e.bind(slot.id());
+            e.bind(slot::current()); // The guard's slot may have been ended, and be another thread's by now.
             Ok(())
         });
         TxPoller { q: self, _slot: PhantomData }

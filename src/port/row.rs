@@ -156,13 +156,13 @@ impl RxRow {
         n
     }
 
-    pub fn set(&self, f: RxBurstFn, q: *mut c_void) {
+    pub(super) fn set(&self, f: RxBurstFn, q: *mut c_void) {
         self.queue.store(q, Relaxed);
         self.burst.store(f as *mut (), Release); // c
     }
 
     /// Puts the null function in and waits until nobody is inside; else puts the old one back.
-    pub fn shut(&self, limit: Duration) -> bool {
+    pub(super) fn shut(&self, limit: Duration) -> bool {
         let old = self.burst.swap(null_rx as *mut (), AcqRel);
         if wait_outside(&self.inside, limit) {
             return true;
@@ -172,7 +172,7 @@ impl RxRow {
     }
 
     /// Waits until nobody is inside that came in before the call.
-    pub fn wait(&self, limit: Duration) -> bool {
+    pub(super) fn wait(&self, limit: Duration) -> bool {
         wait_outside(&self.inside, limit)
     }
 }
@@ -227,7 +227,7 @@ impl TxRow {
         n
     }
 
-    pub fn set(&self, f: TxFns, q: *mut c_void) {
+    pub(super) fn set(&self, f: TxFns, q: *mut c_void) {
         self.queue.store(q, Relaxed);
         self.more.store(f.more as *mut (), Release);
         self.flush.store(f.flush as *mut (), Release);
@@ -235,7 +235,7 @@ impl TxRow {
     }
 
     /// Puts the null functions in and waits until nobody is inside; else puts the old ones back.
-    pub fn shut(&self, limit: Duration) -> bool {
+    pub(super) fn shut(&self, limit: Duration) -> bool {
         let old = [
             self.burst.swap(null_tx as *mut (), AcqRel),
             self.more.swap(null_tx as *mut (), AcqRel),
@@ -255,7 +255,7 @@ impl TxRow {
         self.inside.store(on.into(), Release);
     }
 
-    pub fn wait(&self, limit: Duration) -> bool {
+    pub(super) fn wait(&self, limit: Duration) -> bool {
         wait_outside(&self.inside, limit)
     }
 }

@@ -101,7 +101,7 @@ fn a_group_goes_though_a_port_of_its_queues_was_closed_before() {
 fn send_calls_take_no_detour_once_the_group_has_a_receive_queue() {
     let pool = pool("pt-detour");
     let p = ring("net_ring94", &pool);
-    let ticks = || p.inner().with_tx(0, |e, _| Ok(e.tick_in_more.load(Relaxed))).unwrap();
+    let ticks = || p.inner().with_tx(0, |e, _| Ok(e.tick_in_send.load(Relaxed))).unwrap();
     let mut group = PollGroup::new();
     group.add_tx(&p, 0, 32, 1000).unwrap();
     assert!(ticks());

@@ -116,6 +116,8 @@ impl Table {
             text += &n("receive errors", s.ierrors);
             text += &n("without buffer", s.rx_nombuf);
             text += &n("send errors", s.oerrors);
+            let undrained = port.xstats().into_iter().find(|(name, _)| name == "tx_undrained");
+            text += &n("not sent by the stop", undrained.map_or(0, |(_, n)| n));
             text += &n("dropped before it", dropped_to(port, &self.pairs, shared));
             text += &n("forward_waits", to(port, &self.pairs, shared, |l| l.waits.load(Relaxed)));
             text.push('\n');
