@@ -50,7 +50,8 @@ impl RxQueue for NullRx {
     }
 }
 
-impl RxHot<PLAIN> for NullRx {
+// SAFETY: it returns how many packets it wrote, from the front.
+unsafe impl RxHot<PLAIN> for NullRx {
     #[inline(always)]
     fn burst(&mut self, out: &mut [MaybeUninit<Mbuf>]) -> usize {
         let size = self.shape.size;
@@ -64,7 +65,8 @@ impl RxHot<PLAIN> for NullRx {
     }
 }
 
-impl RxHot<COPY> for NullRx {
+// SAFETY: it returns how many packets it wrote, from the front.
+unsafe impl RxHot<COPY> for NullRx {
     fn burst(&mut self, out: &mut [MaybeUninit<Mbuf>]) -> usize {
         let n = RxHot::<PLAIN>::burst(self, out);
         for m in out.iter_mut().take(n) {
@@ -79,13 +81,15 @@ impl RxHot<COPY> for NullRx {
     }
 }
 
-impl RxHot<NOTHING> for NullRx {
+// SAFETY: it returns how many packets it wrote, from the front.
+unsafe impl RxHot<NOTHING> for NullRx {
     fn burst(&mut self, _out: &mut [MaybeUninit<Mbuf>]) -> usize {
         0
     }
 }
 
-impl RxHot<CHAIN> for NullRx {
+// SAFETY: it returns how many packets it wrote, from the front.
+unsafe impl RxHot<CHAIN> for NullRx {
     fn burst(&mut self, out: &mut [MaybeUninit<Mbuf>]) -> usize {
         let mut n = 0;
         for o in out.iter_mut() {

@@ -149,7 +149,8 @@ impl LiveRx {
     }
 }
 
-impl RxHot for LiveRx {
+// SAFETY: it returns how many packets it wrote, from the front.
+unsafe impl RxHot for LiveRx {
     fn burst(&mut self, out: &mut [MaybeUninit<Mbuf>]) -> usize {
         let (mut n, mut bytes) = (0, 0u64);
         while let Some(o) = out.get_mut(n) {
@@ -323,6 +324,7 @@ impl TxQueue for LiveTx {
         if undone != 0 {
             self.ctx.unstage(undone, self.stage.bytes(undone));
             self.stage.free(undone, &mut self.ctx, true);
+            self.ctx.counters().error(undone.into()); // Never announced: not among opackets.
         }
         undone
     }

@@ -174,7 +174,8 @@ fn fill(m: &mut Mbuf, data: &[u8], ts_ns: u64) {
     }
 }
 
-impl RxHot<REPLAY> for FileRx {
+// SAFETY: it returns how many packets it wrote, from the front.
+unsafe impl RxHot<REPLAY> for FileRx {
     fn burst(&mut self, out: &mut [MaybeUninit<Mbuf>]) -> usize {
         let n = self.ctx.alloc(out, 0);
         if n < out.len() {
@@ -211,7 +212,8 @@ impl FileRx {
     }
 }
 
-impl RxHot<FILE> for FileRx {
+// SAFETY: it returns how many packets it wrote, from the front.
+unsafe impl RxHot<FILE> for FileRx {
     fn burst(&mut self, out: &mut [MaybeUninit<Mbuf>]) -> usize {
         if self.ended {
             return 0;
@@ -290,7 +292,8 @@ impl Drop for FileRx {
 /// A receive queue without a source.
 pub(super) struct NoRx(pub RxCtx);
 
-impl RxHot for NoRx {
+// SAFETY: it returns how many packets it wrote, from the front.
+unsafe impl RxHot for NoRx {
     fn burst(&mut self, _out: &mut [MaybeUninit<Mbuf>]) -> usize {
         0
     }

@@ -268,6 +268,8 @@ impl TxQueue for FileTx {
         }
         self.ctx.unstage(undone, self.stage.bytes(undone));
         self.stage.free(undone, &mut self.ctx, true);
+        // Never announced, so they are not among opackets: taken = opackets + oerrors + staged.
+        self.ctx.counters().error(undone.into());
         if core::mem::take(&mut self.written) != 0
             && let Some(s) = &mut self.sink
             && !s.cut_back()

@@ -94,13 +94,15 @@ impl RingRx {
     }
 }
 
-impl RxHot<SINGLE> for RingRx {
+// SAFETY: it returns how many packets it wrote, from the front.
+unsafe impl RxHot<SINGLE> for RingRx {
     fn burst(&mut self, out: &mut [MaybeUninit<Mbuf>]) -> usize {
         self.take::<false>(out)
     }
 }
 
-impl RxHot<SCATTER> for RingRx {
+// SAFETY: it returns how many packets it wrote, from the front.
+unsafe impl RxHot<SCATTER> for RingRx {
     fn burst(&mut self, out: &mut [MaybeUninit<Mbuf>]) -> usize {
         self.take::<true>(out)
     }

@@ -124,13 +124,15 @@ impl TapRx {
     }
 }
 
-impl RxHot<ONE> for TapRx {
+// SAFETY: it returns how many packets it wrote, from the front.
+unsafe impl RxHot<ONE> for TapRx {
     fn burst(&mut self, out: &mut [MaybeUninit<Mbuf>]) -> usize {
         self.receive::<false>(out, 1)
     }
 }
 
-impl RxHot<CHAIN> for TapRx {
+// SAFETY: it returns how many packets it wrote, from the front.
+unsafe impl RxHot<CHAIN> for TapRx {
     fn burst(&mut self, out: &mut [MaybeUninit<Mbuf>]) -> usize {
         // The MTU may change while the port runs.
         let n = self.segs();

@@ -83,7 +83,7 @@ pub struct TxCounters {
     pub obytes: AtomicU64,
     /// Taken and freed: can never be sent, or the device refused.
     pub oerrors: AtomicU64,
-    /// Announced, but not done when the queue was stopped.
+    /// Not done when the queue was stopped: part of `opackets` where they were announced, else of `oerrors`.
     pub tx_undrained: AtomicU64,
     /// Rings of the tail, by [`FlushCause`].
     pub rings: [AtomicU64; 5],

@@ -31,7 +31,10 @@ pub struct TxEntry {
 }
 
 /// Receive. `V` picks a variant.
-pub trait RxHot<const V: u8 = 0> {
+///
+/// # Safety
+/// The caller believes the count: the first so many of `out` are written, each a packet that is the caller's from then on.
+pub unsafe trait RxHot<const V: u8 = 0> {
     /// Writes up to `out.len()` packets to the front of `out` and returns how many.
     fn burst(&mut self, out: &mut [MaybeUninit<Mbuf>]) -> usize;
 }

@@ -4,7 +4,7 @@
 //! A plain queue's row leads straight into the driver. A queue that needs a detour has its row lead here, and keeps its
 //! live function in the end itself; stop then replaces that one, and the null object of a grouped queue still ticks.
 
-use super::poll_group::Group;
+use super::poll_group::{Echo, Group};
 use super::row::{NULL_TX, RxRow, TxFns, TxRow, null_rx};
 use crate::base::cpu;
 use crate::driver::{
@@ -69,7 +69,7 @@ impl Owner {
 }
 
 /// The kernel's number of the calling thread.
-fn thread_id() -> u64 {
+pub(super) fn thread_id() -> u64 {
     // SAFETY: gettid takes nothing and touches nothing.
     unsafe { libc::syscall(libc::SYS_gettid) as u64 }
 }
@@ -86,6 +86,8 @@ pub(super) struct RxEnd {
     pub(super) counters: Arc<RxCounters>,
     pub(super) group: AtomicPtr<Group>,
     pub(super) bit: AtomicU64,
+    /// What the row leads to when the port is closed while the queue is in a group.
+    pub(super) echo: AtomicPtr<Echo>,
     check: AtomicBool,
     pub(super) handed_out: AtomicBool,
 }
@@ -163,6 +165,7 @@ impl RxEnd {
             counters,
             group: AtomicPtr::new(core::ptr::null_mut()),
             bit: AtomicU64::new(0),
+            echo: AtomicPtr::new(core::ptr::null_mut()),
             check: AtomicBool::new(false),
             handed_out: AtomicBool::new(false),
         })

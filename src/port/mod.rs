@@ -1,6 +1,7 @@
 //! Ports: a device, its queues, and the rows that bursts go through.
 
 mod closed;
+mod ctl;
 mod ends;
 mod events;
 mod poll_group;

@@ -4,12 +4,14 @@
 //! lap over its started receive queues came back empty, and at a deadline. It does so inside the receive calls of its
 //! thread (without receive queues: the send calls): a thread that makes no calls flushes nothing.
 
-use super::ends::{RxEnd, TxEnd};
+use super::ends::{RxEnd, TxEnd, thread_id};
 use super::port::PortInner;
-use super::row::{self, TxRow};
+use super::row::{self, RxRow, TxRow};
 use crate::base::{Result, time};
-use crate::driver::{Doorbell, FlushCause};
+use crate::driver::{Doorbell, FlushCause, RawMbuf};
 use crate::{fail, invalid};
+use core::cell::Cell;
+use core::ffi::c_void;
 use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicU64, Ordering::*};
 use std::sync::{Arc, Weak};
 
@@ -25,22 +27,42 @@ struct TxMember {
     queue: u16,
     row: &'static TxRow,
     deadline: u64,
-    since: u64,
+    since: Cell<u64>,
     counters: Arc<crate::driver::TxCounters>,
 }
 
 struct RxMember {
     port: Weak<PortInner>,
     queue: u16,
+    row: &'static RxRow,
+    echo: Box<Echo>,
+}
+
+/// What a grouped row leads to once its port is closed: the thread that still polls it still ticks its group.
+pub(super) struct Echo {
+    group: *mut Group,
+    bit: u64,
+}
+
+pub(super) unsafe extern "C" fn rx_echo(echo: *mut c_void, _pkts: *mut *mut RawMbuf, _n: u16) -> u16 {
+    // SAFETY: a row that holds this function holds the echo of a group, which clears the row before it goes; the caller is
+    // the group's thread.
+    unsafe {
+        let echo = &*echo.cast::<Echo>();
+        (*echo.group).tick(echo.bit, false);
+    }
+    0
 }
 
 /// The group behind its handle; its address is known to its queues.
 pub struct Group {
     /// Bits of the receive queues that came back empty since the last packet.
-    lap: u64,
+    lap: Cell<u64>,
     /// Bits of the started receive queues. Set and cleared by start and stop, from any thread.
     all: AtomicU64,
     pending: [AtomicU8; MAX_GROUP],
+    /// The thread whose calls tick it: the one that added queues.
+    thread: AtomicU64,
     tx: Vec<TxMember>,
     rx: Vec<RxMember>,
 }
@@ -53,14 +75,15 @@ impl Group {
 
     /// After a receive call on the queue of `bit`.
     #[inline(always)]
-    pub(super) fn tick(&mut self, bit: u64, got: bool) {
+    pub(super) fn tick(&self, bit: u64, got: bool) {
         if got {
-            self.lap = 0;
+            self.lap.set(0);
         } else {
-            self.lap |= bit;
+            let lap = self.lap.get() | bit;
+            self.lap.set(lap);
             let all = self.all.load(Relaxed);
-            if self.lap & all == all {
-                self.lap = 0;
+            if lap & all == all {
+                self.lap.set(0);
                 if self.any_pending() {
                     self.ring(FlushCause::Idle);
                 }
@@ -73,21 +96,21 @@ impl Group {
     }
 
     /// Rings what has been staged for its deadline or longer. Reads the clock once, only while something is staged.
-    pub(super) fn look_at_deadlines(&mut self) {
+    pub(super) fn look_at_deadlines(&self) {
         if !self.any_pending() {
             return;
         }
         let now = time::tsc();
-        for (m, p) in self.tx.iter_mut().zip(&self.pending) {
+        for (m, p) in self.tx.iter().zip(&self.pending) {
             let flag = p.load(Relaxed);
             if flag == 0 {
                 continue;
             }
             if flag & NOTED == 0 {
                 p.store(STAGED | NOTED, Relaxed);
-                m.since = now;
+                m.since.set(now);
             }
-            if now.wrapping_sub(m.since) >= m.deadline {
+            if now.wrapping_sub(m.since.get()) >= m.deadline {
                 ring_one(m, p, FlushCause::Deadline, now);
             }
         }
@@ -95,10 +118,10 @@ impl Group {
 
     #[cold]
     #[inline(never)]
-    fn ring(&mut self, cause: FlushCause) -> u32 {
+    fn ring(&self, cause: FlushCause) -> u32 {
         let now = time::tsc();
         let mut n = 0;
-        for (m, p) in self.tx.iter_mut().zip(&self.pending) {
+        for (m, p) in self.tx.iter().zip(&self.pending) {
             if p.load(Relaxed) != 0 {
                 n += ring_one(m, p, cause, now);
             }
@@ -107,9 +130,9 @@ impl Group {
     }
 }
 
-fn ring_one(m: &mut TxMember, flag: &AtomicU8, cause: FlushCause, now: u64) -> u32 {
+fn ring_one(m: &TxMember, flag: &AtomicU8, cause: FlushCause, now: u64) -> u32 {
     if flag.load(Relaxed) & NOTED != 0 {
-        let ns = u128::from(now.wrapping_sub(m.since)) * 1_000_000_000 / u128::from(time::tsc_hz().max(1));
+        let ns = u128::from(now.wrapping_sub(m.since.get())) * 1_000_000_000 / u128::from(time::tsc_hz().max(1));
         if ns as u64 > m.counters.longest_wait_ns.load(Relaxed) {
             m.counters.longest_wait_ns.store(ns as u64, Relaxed);
         }
@@ -138,9 +161,10 @@ impl Default for PollGroup {
 impl PollGroup {
     pub fn new() -> PollGroup {
         let group = Group {
-            lap: 0,
+            lap: Cell::new(0),
             all: AtomicU64::new(0),
             pending: [const { AtomicU8::new(0) }; MAX_GROUP],
+            thread: AtomicU64::new(0),
             tx: Vec::with_capacity(MAX_GROUP),
             rx: Vec::with_capacity(MAX_GROUP),
         };
@@ -159,6 +183,10 @@ impl PollGroup {
         }
         let bit = 1u64 << self.0.rx.len();
         let raw = self.raw();
+        let Some(row) = row::row(port.id(), queue) else {
+            return invalid!("port {} queue {queue}: beyond the table", port.id());
+        };
+        let mut echo = Box::new(Echo { group: raw, bit });
         port.inner().with_rx(queue, |end, started| {
             if !end.group.load(Acquire).is_null() {
                 return fail!(EXIST, "receive queue {queue} of port {} is in a poll group already", port.id());
@@ -167,6 +195,8 @@ impl PollGroup {
                 return fail!(BUSY, "receive queue {queue} of port {} is bound to another thread", port.id());
             }
             end.bit.store(bit, Relaxed);
+            end.echo.store(&mut *echo, Release);
+            self.0.thread.store(thread_id(), Relaxed);
             end.regroup(raw)?;
             // Not before it is in: a lap would wait for a queue that never joined.
             if started {
@@ -174,7 +204,7 @@ impl PollGroup {
             }
             Ok(())
         })?;
-        self.0.rx.push(RxMember { port: Arc::downgrade(port.inner()), queue });
+        self.0.rx.push(RxMember { port: Arc::downgrade(port.inner()), queue, row: &row.rx, echo });
         // From the first one on, deadlines are looked at in the receive calls alone.
         for m in self.0.tx.iter().filter(|_| bit == 1) {
             if let Some(port) = m.port.upgrade() {
@@ -223,6 +253,7 @@ impl PollGroup {
                 return fail!(BUSY, "send queue {queue} of port {} is bound to another thread", port.id());
             }
             end.tick_in_send.store(no_rx, Relaxed);
+            self.0.thread.store(thread_id(), Relaxed);
             // SAFETY: the handle's box outlives the queue's membership (see Drop).
             end.regroup(raw, fill, unsafe { &(&(*raw).pending)[slot] })?;
             Ok(end.counters.clone())
@@ -235,7 +266,7 @@ impl PollGroup {
             queue,
             row: &row.tx,
             deadline: time::us_to_tsc(deadline_us),
-            since: 0,
+            since: Cell::new(0),
             counters,
         });
         Ok(())
@@ -261,6 +292,7 @@ impl Drop for PollGroup {
                     Ok(())
                 });
             }
+            m.row.clear_if(rx_echo, core::ptr::from_ref(&*m.echo).cast_mut().cast());
         }
         for m in &self.0.tx {
             if let Some(port) = m.port.upgrade() {
@@ -313,6 +345,22 @@ impl RxEnd {
         Ok(())
     }
 
+    /// Out of its group, if it is in one: its handle goes, or another thread takes it. The caller holds the port's control
+    /// lock.
+    pub(super) fn leave_group(&self) {
+        if !self.group.load(Acquire).is_null() {
+            self.count_for_lap(false);
+            let _ = self.regroup(core::ptr::null_mut());
+        }
+    }
+
+    /// As [`Self::leave_group`], where the group is ticked by another thread than the caller.
+    pub(super) fn leave_foreign_group(&self) {
+        if is_foreign(&self.group) {
+            self.leave_group();
+        }
+    }
+
     /// A started queue counts for the lap of its group, a stopped one does not.
     pub(super) fn count_for_lap(&self, on: bool) {
         let group = self.group.load(Acquire);
@@ -331,7 +379,27 @@ impl RxEnd {
     }
 }
 
+/// True for the group of another thread. The caller holds the control lock of a port in it, so that it lives.
+fn is_foreign(group: &AtomicPtr<Group>) -> bool {
+    let g = group.load(Acquire);
+    // SAFETY: the group takes its queues out, under that lock, before it goes; `thread` is atomic.
+    !g.is_null() && unsafe { (*g).thread.load(Relaxed) } != thread_id()
+}
+
 impl TxEnd {
+    /// As [`RxEnd::leave_group`]. Nothing is staged: unbinding has rung it.
+    pub(super) fn leave_group(&self) {
+        if !self.group.load(Acquire).is_null() {
+            let _ = self.regroup(core::ptr::null_mut(), 0, core::ptr::null());
+        }
+    }
+
+    pub(super) fn leave_foreign_group(&self) {
+        if is_foreign(&self.group) {
+            self.leave_group();
+        }
+    }
+
     fn regroup(&self, group: *mut Group, fill: u32, pending: *const AtomicU8) -> Result<()> {
         let mut inner = self.lock();
         if !self.row.wait(super::STOP_LIMIT) {

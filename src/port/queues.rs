@@ -73,6 +73,7 @@ impl RxQueue {
     /// Binds the queue to the calling thread, whose cache it uses from now on.
     pub fn bind(self, _slot: &ThreadSlot) -> RxPoller<'_> {
         let _ = self.port.with_rx(self.queue, |e, _| {
+            e.leave_foreign_group();
             e.bind(slot::current()); // The guard's slot may have been ended, and be another thread's by now.
             Ok(())
         });
@@ -92,6 +93,7 @@ impl TxQueue {
     /// Binds the queue to the calling thread, whose caches it uses from now on.
     pub fn bind(self, _slot: &ThreadSlot) -> TxPoller<'_> {
         let _ = self.port.with_tx(self.queue, |e, _| {
+            e.leave_foreign_group();
             e.bind(slot::current()); // The guard's slot may have been ended, and be another thread's by now.
             Ok(())
         });
@@ -102,6 +104,9 @@ impl TxQueue {
 impl Drop for RxQueue {
     fn drop(&mut self) {
         let _ = self.port.with_rx(self.queue, |e, _| {
+            // Whoever has the handle next may be another thread.
+            e.unbind();
+            e.leave_group();
             e.handed_out.store(false, Release);
             Ok(())
         });
@@ -111,6 +116,9 @@ impl Drop for RxQueue {
 impl Drop for TxQueue {
     fn drop(&mut self) {
         let _ = self.port.with_tx(self.queue, |e, _| {
+            // Whoever has the handle next may be another thread.
+            e.unbind();
+            e.leave_group();
             e.handed_out.store(false, Release);
             Ok(())
         });
@@ -145,6 +153,7 @@ impl RxPoller<'_> {
         let q = self.q;
         let _ = q.port.with_rx(q.queue, |e, _| {
             e.unbind();
+            e.leave_group();
             Ok(())
         });
         q
@@ -188,6 +197,7 @@ impl TxPoller<'_> {
         let q = self.q;
         let _ = q.port.with_tx(q.queue, |e, _| {
             e.unbind();
+            e.leave_group();
             Ok(())
         });
         q

@@ -171,6 +171,13 @@ impl RxRow {
         false
     }
 
+    /// Puts the null function in place of `f`, if that is there with `q`.
+    pub(super) fn clear_if(&self, f: RxBurstFn, q: *mut c_void) {
+        if self.queue.load(Acquire) == q {
+            let _ = self.burst.compare_exchange(f as *mut (), null_rx as *mut (), AcqRel, Relaxed);
+        }
+    }
+
     /// Waits until nobody is inside that came in before the call.
     pub(super) fn wait(&self, limit: Duration) -> bool {
         wait_outside(&self.inside, limit)

@@ -176,7 +176,8 @@ impl RefRx {
     }
 }
 
-impl RxHot for RefRx {
+// SAFETY: it returns how many packets it wrote, from the front.
+unsafe impl RxHot for RefRx {
     fn burst(&mut self, out: &mut [MaybeUninit<Mbuf>]) -> usize {
         while self.far.stuck.load(Acquire) == u32::from(self.queue) {
             self.far.inside.store(true, Release);

@@ -208,7 +208,8 @@ impl RxQueue for FaultRx {
     }
 }
 
-impl RxHot for FaultRx {
+// SAFETY: it returns how many packets it wrote, from the front.
+unsafe impl RxHot for FaultRx {
     fn burst(&mut self, out: &mut [MaybeUninit<Mbuf>]) -> usize {
         self.plan.delay();
         let n = self.inner.burst(out).min(out.len());

@@ -158,7 +158,8 @@ impl RxQueue for TraceRx {
     }
 }
 
-impl RxHot for TraceRx {
+// SAFETY: it returns how many packets it wrote, from the front.
+unsafe impl RxHot for TraceRx {
     fn burst(&mut self, out: &mut [MaybeUninit<Mbuf>]) -> usize {
         let n = self.inner.burst(out);
         if n != 0 {
