@@ -70,9 +70,9 @@ fn bump(c: &AtomicU64) {
 }
 
 impl Cache {
-    pub(super) fn new(cap: u32) -> Box<Cache> {
+    pub(super) fn new(cap: u32) -> Cache {
         debug_assert!(cap as usize <= MAX_CACHE);
-        Box::new(Cache {
+        Cache {
             in_op: AtomicU32::new(0),
             len: AtomicU32::new(0),
             cap: AtomicU32::new(cap),
@@ -83,7 +83,7 @@ impl Cache {
             put_misses: AtomicU64::new(0),
             _pad1: [0; 2],
             objs: UnsafeCell::new([core::ptr::null_mut(); MAX_CACHE]),
-        })
+        }
     }
 
     /// Takes up to `n` headers; fewer only when the pool is empty.

@@ -6,9 +6,11 @@ use super::slot::MAX_SLOTS;
 use crate::log_error;
 use crate::mbuf::layout::RawMbuf;
 use crate::mem::Segment;
+use crate::mem::arena::{self, ArenaBox};
 use crate::ring::Ring;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering::*};
+use crossbeam_utils::CachePadded;
 use std::sync::Mutex;
 
 /// Bytes before the data of a fresh packet: what AF_XDP takes of each frame (XDP_PACKET_HEADROOM, linux/bpf.h).
@@ -39,7 +41,8 @@ pub struct PoolInner {
     /// Low 40 bits: one for each header that is not in the ring, and for each keeper (the handle, a queue, a holder).
     /// High 24 bits: the keepers again. One word, so that a look at it never takes a keeper for a packet. Who drops the
     /// last frees.
-    refs: AtomicU64,
+    /// On a line of its own: every thread whose cache misses writes it, and every burst reads what stands above.
+    refs: CachePadded<AtomicU64>,
     pub(super) queues: AtomicU32,
     /// Packets that configured queues hold while they run.
     reserved: AtomicU32,
@@ -83,7 +86,7 @@ impl PoolInner {
             caches: [const { AtomicPtr::new(core::ptr::null_mut()) }; MAX_SLOTS],
             debug,
             // The handle, and every header until it is put into the ring for the first time.
-            refs: AtomicU64::new(KEEPER + u64::from(n)),
+            refs: CachePadded::new(AtomicU64::new(KEEPER + u64::from(n))),
             queues: AtomicU32::new(0),
             reserved: AtomicU32::new(0),
             closed: AtomicBool::new(false),
@@ -313,7 +316,8 @@ impl PoolInner {
         if self.closed.load(Relaxed) {
             return None;
         }
-        let fresh = Box::into_raw(Cache::new(self.cache_size.into()));
+        // Without memory for it the shared ring serves.
+        let fresh = arena::boxed(Cache::new(self.cache_size.into())).ok()?.into_raw().as_ptr();
         self.caches[slot as usize].store(fresh, Release);
         // SAFETY: just made; lives as long as the pool.
         Some(unsafe { &*fresh })
@@ -342,9 +346,9 @@ impl PoolInner {
 impl Drop for PoolInner {
     fn drop(&mut self) {
         for c in &mut self.caches {
-            if !c.get_mut().is_null() {
-                // SAFETY: made by `make_cache` from a box; nobody refers to it any more.
-                drop(unsafe { Box::from_raw(*c.get_mut()) });
+            if let Some(c) = NonNull::new(*c.get_mut()) {
+                // SAFETY: made by `make_cache` in the arena; nobody refers to it any more.
+                drop(unsafe { ArenaBox::from_raw(c) });
             }
         }
     }

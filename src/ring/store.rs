@@ -20,8 +20,13 @@ mod memory {
     use super::*;
     use crate::base::bits::CACHE_LINE;
     use crate::fail;
+    use crate::mem::arena;
     use core::ptr::NonNull;
     use std::alloc::{Layout, alloc, dealloc};
+
+    /// Up to here the words lie in the process's arena, on hugepages where there are some. Above it they are memory that is
+    /// touched as it is used: a ring of 2^30 words may be made and hold ten.
+    const IN_ARENA: usize = 1 << 20;
 
     fn layout(n: u32) -> Option<Layout> {
         // In 64 bits: 2^30 words are 2^33 bytes.
@@ -32,6 +37,9 @@ mod memory {
     /// `n` words on a cache-line boundary. Not cleared, and so not touched: no slot is read before it was written.
     pub(super) fn alloc_slots(n: u32) -> Result<NonNull<*mut ()>> {
         debug_assert!(n.is_power_of_two());
+        if let Some(l) = layout(n).filter(|l| l.size() <= IN_ARENA) {
+            return Ok(arena::alloc_zeroed(l.size(), l.align())?.cast());
+        }
         // SAFETY: the size is not zero, since `n` is a power of two.
         match layout(n).and_then(|l| NonNull::new(unsafe { alloc(l) })) {
             Some(p) => Ok(p.cast()),
@@ -42,9 +50,12 @@ mod memory {
     /// # Safety
     /// `p` is what `alloc_slots(n)` gave, and nobody uses it any more.
     pub(super) unsafe fn free_slots(p: NonNull<*mut ()>, n: u32) {
-        if let Some(l) = layout(n) {
+        match layout(n) {
             // SAFETY: the same layout it was allocated with.
-            unsafe { dealloc(p.as_ptr().cast(), l) };
+            Some(l) if l.size() <= IN_ARENA => unsafe { arena::free(p.cast(), l.size(), l.align()) },
+            // SAFETY: as above.
+            Some(l) => unsafe { dealloc(p.as_ptr().cast(), l) },
+            None => {}
         }
     }
 }

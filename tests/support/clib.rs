@@ -62,9 +62,14 @@ pub fn cc(compiler: &str, lang: Lang) -> Command {
         ("clang", Lang::Cpp17) => "clang++",
         (c, _) => c,
     };
-    let mut cmd = Command::new(program);
+    // As a crate's build script would call it.
+    let target = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
+    let mut build = cc::Build::new();
+    build.compiler(program).cpp(lang == Lang::Cpp17).host(&target).target(&target).opt_level(2).debug(true);
+    build.cargo_metadata(false).warnings(true).extra_warnings(true);
+    let mut cmd = build.get_compiler().to_command();
     cmd.current_dir(house::root());
-    cmd.args([std, "-D_POSIX_C_SOURCE=200809L", "-O2", "-g", "-Wall", "-Wextra", "-Wpedantic", "-Werror"]);
+    cmd.args([std, "-D_POSIX_C_SOURCE=200809L", "-Wpedantic", "-Werror"]);
     cmd.args(["-Iinclude", "-Icapi-tests", "-x", x]);
     cmd
 }
