@@ -834,7 +834,7 @@ int bl_port_stop(uint16_t port);
 int bl_port_close(uint16_t port);
 
 /**
- * Puts a port around the port, before it is configured: "trace,file=x.pcapng" writes down every packet, "fault,rx_drop=0.01" loses some.
+ * Puts a port around the port, before it is configured: "trace,file=trace.txt" writes down every packet, "fault,rx_drop=0.01" loses some.
  * Errors: -EINVAL with the key or value and what is allowed, -EBUSY where it is configured, -ENODEV. Control thread.
  */
 int bl_port_wrap(uint16_t port,

@@ -60,7 +60,7 @@ fn bad_input_is_named_ends_with_1_and_leaves_nothing_behind() {
         ("-- -p 3", "no port was found"),
         ("--vdev net_null0 -- -p 0", "the mask has no port in it"),
         ("--vdev net_null0 -- -p +3", "no hexadecimal mask"),
-        ("--vdev net_null0 -- -p 4", "-p 0x4: there is no port 2: there are 1, numbered [0]"),
+        ("--vdev net_null0 -- -p 4", "-p 0x4: there is no port 2: the ports are [0]"),
         ("--vdev net_null0 -- -q 0", "0 is not in 1..=64"),
         ("-l 0 --vdev net_null0 --vdev net_null1 -- -q 1", "-q 1: 2 ports need 2 lcores, there are 1"),
         ("--vdev net_null0 -- -T x", "invalid value 'x' for '-T <PERIOD>'"),

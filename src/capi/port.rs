@@ -202,7 +202,7 @@ pub extern "C" fn bl_port_close(port: u16) -> c_int {
     control(|| Port::by_id(port)?.close())
 }
 
-/// Puts a port around the port, before it is configured: "trace,file=x.pcapng" writes down every packet, "fault,rx_drop=0.01" loses some.
+/// Puts a port around the port, before it is configured: "trace,file=trace.txt" writes down every packet, "fault,rx_drop=0.01" loses some.
 /// Errors: -EINVAL with the key or value and what is allowed, -EBUSY where it is configured, -ENODEV. Control thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn bl_port_wrap(port: u16, spec: *const c_char) -> c_int {

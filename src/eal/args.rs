@@ -168,7 +168,7 @@ impl Reader<'_> {
                     return fail!(
                         NOTSUP,
                         "{name} secondary: several processes on one memory are not supported; \
-                         connect them with net_memif, or threads of one process with net_ring"
+                         connect threads of one process with net_ring, processes with net_tap"
                     );
                 }
                 _ => return invalid!("{name} '{}' is none of primary, auto", shown(v)),

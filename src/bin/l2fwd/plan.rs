@@ -20,7 +20,7 @@ pub fn pairs(ports: &[Port], options: &Options) -> Result<Vec<(Port, Port)>> {
     let known: Vec<u16> = ports.iter().map(Port::id).collect();
     let by_id = |id: u16| match ports.iter().find(|p| p.id() == id) {
         Some(p) => Ok(p.clone()),
-        None => invalid!("there is no port {id}: there are {}, numbered {known:?}", known.len()),
+        None => invalid!("there is no port {id}: the ports are {known:?}"),
     };
     let in_mask = |id: u16| options.portmask.is_none_or(|m| m & (1 << id) != 0);
     if let Some(mask) = options.portmask {

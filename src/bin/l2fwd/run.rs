@@ -146,7 +146,7 @@ fn intro(pairs: &[(Port, Port)], eal: &Eal, per_lcore: usize, pool: &Pool) -> St
     let info = pool.info();
     text += &format!("l2fwd: {} packets in pool '{}', pages of {} KiB\n", info.size, info.name, info.room_page >> 10);
     if let (Some(hint), false) = (info.hugepage_hint, eal.pages().no_huge) {
-        text += &format!("l2fwd: no hugepages; they would be had with: {hint}\n");
+        text += &format!("l2fwd: too few free hugepages; enough of them: {hint}\n");
     }
     text
 }

@@ -173,7 +173,7 @@ fn a_second_device_of_one_name_and_a_second_process_have_their_own_errors() {
     assert_eq!((e.errno(), e.text()), (Errno::EXIST, "--vdev net_null0: there is a device of this name already"));
     let e = parse("p --proc-type=secondary").unwrap_err();
     assert_eq!(e.errno(), Errno::NOTSUP);
-    assert!(e.text().contains("net_ring") && e.text().contains("net_memif"), "{e}");
+    assert!(e.text().contains("net_ring") && e.text().contains("net_tap"), "{e}");
 }
 
 #[test]
