@@ -7,4 +7,4 @@ cd "$(dirname "$0")/.."
 # Optimised, so that the standard library's small functions are compiled here, and seen.
 export CARGO_PROFILE_TEST_OPT_LEVEL=2
 export TSAN_OPTIONS=halt_on_error=1:suppressions=$PWD/scripts/tsan.supp:${TSAN_OPTIONS:-}
-sanitized tsan "-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer" "$@"
+sanitized tsan "-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer --cfg burstline_tsan" "$@"
