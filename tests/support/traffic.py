@@ -1,6 +1,7 @@
 """Traffic of one network namespace, for the end-to-end tests. Each command ends by itself and prints what it counted."""
 
 import hashlib
+import os
 import random
 import socket
 import struct
@@ -15,6 +16,11 @@ TP_STATUS_VLAN_VALID = 0x10
 SO_RCVBUFFORCE = 33
 
 
+def say(*words):
+    """One line by one write: two threads say things at once."""
+    os.write(1, (" ".join(map(str, words)) + "\n").encode())
+
+
 def send_all(sock, n_bytes, seed):
     """Sends bytes that the seed gives, and prints how many and their hash."""
     source, digest, left = random.Random(seed), hashlib.sha256(), n_bytes
@@ -24,17 +30,17 @@ def send_all(sock, n_bytes, seed):
         sock.sendall(data)
         left -= len(data)
     sock.shutdown(socket.SHUT_WR)
-    print("sent", n_bytes, digest.hexdigest(), flush=True)
+    say("sent", n_bytes, digest.hexdigest())
 
 
 def receive_all(sock):
     digest, n_bytes = hashlib.sha256(), 0
     while data := sock.recv(CHUNK):
         if not n_bytes:
-            print("first", flush=True)
+            say("first")
         digest.update(data)
         n_bytes += len(data)
-    print("received", n_bytes, digest.hexdigest(), flush=True)
+    say("received", n_bytes, digest.hexdigest())
 
 
 def both_ways(sock, n_bytes, seed):
@@ -52,7 +58,7 @@ def family(addr):
 def tcp_serve(addr, port, n_bytes, seed):
     with socket.create_server((addr, int(port)), family=family(addr)) as server:
         server.settimeout(WAIT)
-        print("ready", flush=True)
+        say("ready")
         both_ways(server.accept()[0], int(n_bytes), int(seed))
 
 
@@ -72,14 +78,14 @@ def udp_serve(addr, port, count, size):
     sock.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 8 << 20)
     sock.bind((addr, int(port)))
     sock.settimeout(20)
-    print("ready", flush=True)
+    say("ready")
     good = 0
     for i in range(int(count)):
         data, peer = sock.recvfrom(1 << 16)
         good += data == datagram(i, int(size))
         if i % WINDOW == WINDOW - 1:
             sock.sendto(b"more", peer)
-    print("good", good, flush=True)
+    say("good", good)
 
 
 def udp_send(addr, port, count, size):
@@ -114,7 +120,7 @@ def vlan_receive(interface, count, vid):
     sock.bind((interface, 0))
     sock.setsockopt(SOL_PACKET, PACKET_AUXDATA, 1)
     sock.settimeout(20)
-    print("ready", flush=True)
+    say("ready")
     good = 0
     while good < int(count):
         data, extra, _, peer = sock.recvmsg(1 << 16, 256)
@@ -126,7 +132,7 @@ def vlan_receive(interface, count, vid):
                 if status & TP_STATUS_VLAN_VALID:
                     data = data[:12] + struct.pack("!HH", tpid or 0x8100, tci) + data[12:]
         good += data == tagged(good, int(vid))
-    print("good", good, flush=True)
+    say("good", good)
 
 
 if __name__ == "__main__":
